@@ -1,0 +1,128 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import "errors"
+
+// Snapshot is a frozen tree of arguments: its canonical text and the digest of
+// that text. It holds no reference into the value it was made from and hands
+// out none, so it is safe for concurrent use and nobody can change it.
+type Snapshot struct {
+	canonical string
+	digest    string
+}
+
+// New freezes a tree, usually the output of a schema step. The tree may consist
+// of nil, bool, string, float64, []any, map[string]any and the integer types of
+// Go as far as their values survive as a JSON number; everything else is
+// refused, and so are cycles, memory reachable twice, and nil maps and slices,
+// because each of them has no text or shares one with another value. New copies
+// the tree first and looks at the copy only; the caller may change the tree
+// afterwards, but not meanwhile.
+//
+// Every error is an [*Error] of [StageSnapshot].
+func New(tree any) (*Snapshot, error) {
+	return standard().freeze(tree)
+}
+
+// freeze is New with the canonicalisers as parameters.
+func (c canonicalizer) freeze(tree any) (*Snapshot, error) {
+	text, f := c.canonical(tree, argumentLimits())
+	if f != nil {
+		return nil, f.at(StageSnapshot)
+	}
+	return &Snapshot{canonical: text, digest: digest(text)}, nil
+}
+
+// Prepare is the whole way from raw proposal arguments to a snapshot: [Decode],
+// then the schema step exactly once, then [New]. The schema step may normalise
+// its input in place or return another tree; it may keep references to either.
+// A nil schema step changes nothing.
+//
+// Every error is or wraps an [*Error]: those of the schema step keep theirs (of
+// stage schema, scope or effect), and any other error of the schema step becomes
+// [ReasonSchema]. Its own text may quote arguments, so it is not repeated; it
+// stays available to errors.Is and errors.As.
+func Prepare(raw string, schema func(any) (any, error)) (*Snapshot, error) {
+	tree, err := Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	if schema != nil {
+		if tree, err = schema(tree); err != nil {
+			return nil, hideText(err)
+		}
+	}
+	return New(tree)
+}
+
+// schemaError shows the refusal and hides the text of what caused it.
+type schemaError struct {
+	refusal *Error
+	cause   error
+}
+
+// Error is the text of the refusal alone.
+func (e *schemaError) Error() string { return e.refusal.Error() }
+
+// Unwrap gives access to the refusal and to its cause.
+func (e *schemaError) Unwrap() []error { return []error{e.refusal, e.cause} }
+
+// hideText finds the refusal in an error of a schema step, or makes one.
+func hideText(cause error) error {
+	refusal := &Error{Stage: StageSchema, Reason: ReasonSchema}
+	errors.As(cause, &refusal)
+	return &schemaError{refusal: refusal, cause: cause}
+}
+
+// Parse takes a stored canonical text back. It must be exactly what
+// [Snapshot.Canonical] returned: text that is valid but written in another way
+// is refused with [ReasonNotCanonical], because what was decided on is the text.
+//
+// Every error is an [*Error] of [StageSnapshot].
+func Parse(canonical string) (*Snapshot, error) {
+	tree, f := decode(canonical, argumentLimits(), allowReplacement)
+	if f != nil {
+		return nil, f.at(StageSnapshot)
+	}
+	s, err := New(tree)
+	if err != nil {
+		return nil, err
+	}
+	if s.canonical != canonical {
+		return nil, refuse(ReasonNotCanonical).at(StageSnapshot)
+	}
+	return s, nil
+}
+
+// Canonical returns the canonical JSON text (RFC 8785): what is stored, shown,
+// decided on and executed.
+func (s *Snapshot) Canonical() string { return s.canonical }
+
+// Digest returns the SHA-256 of the canonical text in lower-case hexadecimal.
+func (s *Snapshot) Digest() string { return s.digest }
+
+// View decodes the canonical text afresh. Views share nothing with each other
+// or with the snapshot, so a policy that keeps or changes its view cannot reach
+// the one that is executed (RFC-0016, "Argument Views"). View panics on a
+// Snapshot that none of the functions of this package returned.
+func (s *Snapshot) View() any {
+	view, f := decode(s.canonical, argumentLimits(), allowReplacement)
+	if f != nil {
+		panic("snapshot: View of a Snapshot that was not made by this package")
+	}
+	return view
+}
+
+// Matches reports, after a policy has returned, whether its view still equals
+// the snapshot. The error is an [*Error] with [ReasonPolicyMutatedArguments] if
+// the view was changed in any way, even to something without a canonical text.
+// A change made later is not seen here; it cannot reach another view either.
+func (s *Snapshot) Matches(view any) error {
+	text, f := standard().canonical(view, argumentLimits())
+	if f != nil || text != s.canonical {
+		return refuse(ReasonPolicyMutatedArguments).at(StageSnapshot)
+	}
+	return nil
+}
