@@ -1,0 +1,29 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Labels, annotations and finalizers that Assent writes. None of them is ever
+// read to decide anything: they exist for selection and display only.
+const (
+	// LabelProposalUID is on every Job and Pod of a call: the UID of its ToolProposal.
+	LabelProposalUID = "assent.dev/proposal-uid"
+	// LabelTool is on every Job and Pod of a call: the name of its ToolManifest.
+	LabelTool = "assent.dev/tool"
+	// LabelRun marks the Pods that the default-deny NetworkPolicy selects.
+	LabelRun = "assent.dev/run"
+	// LabelExecutionNamespace, on the namespace that proposals are made in,
+	// names the namespace its Jobs run in. It counts only if that namespace
+	// carries LabelServes with the first one's name.
+	LabelExecutionNamespace = "assent.dev/execution-namespace"
+	// LabelServes, on an execution namespace, names the one namespace it serves.
+	LabelServes = "assent.dev/serves"
+	// FinalizerOutcome keeps a Job, and a ToolProposal that has been
+	// dispatched, until the outcome of the call is recorded: a missing Job
+	// then means that it was never created.
+	FinalizerOutcome = "assent.dev/outcome"
+	// AnnotationTemplateHash is the SHA-256 of the Job template that the
+	// commit point built. It tells a Job of ours from one that only has its
+	// name; the owner reference's UID must match as well.
+	AnnotationTemplateHash = "assent.dev/template-hash"
+)
