@@ -38,7 +38,6 @@ type ToolLimit struct {
 
 // AgentSessionSpec is what a harness or a person vouches for about an agent's
 // run. Agents must not be able to write it.
-// +kubebuilder:validation:XValidation:rule="self.principal == oldSelf.principal",message="the principal of a session is fixed"
 type AgentSessionSpec struct {
 	// principal is the username that may make calls in this session.
 	// +required
@@ -84,6 +83,7 @@ type AgentSessionStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="self.spec.principal == oldSelf.spec.principal",message="the principal of a session is fixed"
 // +kubebuilder:resource:shortName=as,categories=assent
 // +kubebuilder:selectablefield:JSONPath=`.spec.principal`
 // +kubebuilder:printcolumn:name="Principal",type=string,JSONPath=`.spec.principal`

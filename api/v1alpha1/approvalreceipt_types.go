@@ -27,6 +27,7 @@ type ProposalReference struct {
 	Name string `json:"name"`
 	// uid of the ToolProposal: a receipt never counts for a re-created one.
 	// +required
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
@@ -34,7 +35,6 @@ type ProposalReference struct {
 
 // ApprovalReceiptSpec is one person's decision on one call. It is frozen once
 // it is stored.
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an ApprovalReceipt is frozen: create a new one instead"
 type ApprovalReceiptSpec struct {
 	// proposalRef names the proposal.
 	// +required
@@ -79,6 +79,7 @@ type ApprovalReceiptStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="self.spec == oldSelf.spec",message="an ApprovalReceipt is frozen: create a new one instead"
 // +kubebuilder:resource:shortName=ar,categories=assent
 // +kubebuilder:selectablefield:JSONPath=`.spec.proposalRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.spec.proposalRef.uid`

@@ -33,7 +33,6 @@ type BatchReference struct {
 
 // ToolProposalSpec is the call an agent asks for, and what admission stamped.
 // It is frozen once it is stored.
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a ToolProposal is frozen: create a new one instead"
 type ToolProposalSpec struct {
 	// tool is the name of the ToolManifest to call.
 	// +required
@@ -343,6 +342,7 @@ type ToolProposalStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="self.spec == oldSelf.spec",message="a ToolProposal is frozen: create a new one instead"
 // +kubebuilder:resource:shortName=tp,categories=assent
 // +kubebuilder:selectablefield:JSONPath=`.spec.tool`
 // +kubebuilder:selectablefield:JSONPath=`.spec.callID`
