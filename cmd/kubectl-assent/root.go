@@ -1,0 +1,25 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "github.com/spf13/cobra"
+
+// newRootCommand assembles the command tree. Every command lives in a file of
+// its own and gets one line here.
+func newRootCommand(streams Streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-assent",
+		Short: "Look at, decide on and check tool calls of AI agents",
+		Long: "Look at, decide on and check tool calls of AI agents.\n\n" +
+			"Exit codes: 0 done, 1 error, 2 refused or denied.",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl assent"},
+		SilenceUsage:  true, // a refusal is not a misuse of the command line
+		SilenceErrors: true, // finish prints them, once
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	root.AddCommand(newSnapshotCommand(streams))
+	return root
+}
