@@ -25,21 +25,22 @@ import (
 //
 // Every error is an [*Error] of [StageDecode].
 func Decode(raw string) (any, error) {
-	tree, fault := decode(raw, argumentLimits(), refuseReplacement)
-	if fault != nil {
-		return nil, fault.at(StageDecode)
-	}
-	return tree, nil
+	return decoded(raw, refuseReplacement)
 }
 
 // DecodeText is [Decode] for text that did not pass through kube-apiserver,
 // such as a file or a canonical text: U+FFFD is data there.
 func DecodeText(text string) (any, error) {
-	tree, fault := decode(text, argumentLimits(), allowReplacement)
-	if fault != nil {
-		return nil, fault.at(StageDecode)
+	return decoded(text, allowReplacement)
+}
+
+func decoded(text string, fffd replacement) (any, error) {
+	w := borrow()
+	defer w.giveBack()
+	if f := w.decoder.decode(text, argumentLimits(), fffd); f != nil {
+		return nil, f.at(StageDecode)
 	}
-	return tree, nil
+	return w.tree.decoded(), nil
 }
 
 // fault is a refusal whose stage the caller knows. Its path grows from the
@@ -63,150 +64,191 @@ func (f *fault) at(stage Stage) *Error {
 	return &Error{Stage: stage, Reason: f.why, Path: f.path}
 }
 
-// decode is Decode with the variable parts as parameters. Size and encoding
-// come first: nothing is parsed of a text that is too large, and no parser gets
-// the chance to repair ill-formed UTF-8.
-func decode(text string, lim limits, fffd replacement) (any, *fault) {
+// decoder reads a text into its tree. It adds to the grammar, which jsontext
+// checks, what no library does: limits that hold while reading, and the rules
+// for strings and numbers. It also looks for duplicate names itself, because it
+// sorts the names anyway.
+type decoder struct {
+	*tree
+	tokens  jsontext.Decoder
+	source  []byte
+	values  int
+	depth   int
+	lim     limits
+	fffd    replacement
+	members []member // of the objects that are still open
+	scratch []step
+}
+
+// decode reads a text. Size and encoding come first: nothing is parsed of a
+// text that is too large, and no parser gets the chance to repair ill-formed
+// UTF-8.
+func (d *decoder) decode(text string, lim limits, fffd replacement) *fault {
 	switch {
 	case len(text) > lim.bytes:
-		return nil, refuse(ReasonTooLarge)
+		return refuse(ReasonTooLarge)
 	case !utf8.ValidString(text):
-		return nil, refuse(ReasonInvalidUTF8)
+		return refuse(ReasonInvalidUTF8)
 	}
-	source := []byte(text)
-	d := decoder{
-		tokens: jsontext.NewDecoder(bytes.NewBuffer(source)),
-		source: source,
-		lim:    lim,
-		fffd:   fffd,
-	}
-	tree, f := d.value(0)
-	if f != nil {
-		return nil, f
+	d.source = append(d.source[:0], text...)
+	d.tokens.Reset(bytes.NewBuffer(d.source), jsontext.AllowDuplicateNames(true))
+	d.lim, d.fffd = lim, fffd
+	if f := d.value(); f != nil {
+		return f
 	}
 	if _, err := d.tokens.ReadToken(); err != io.EOF {
-		return nil, refuse(ReasonTrailingData)
+		return refuse(ReasonTrailingData)
 	}
-	return tree, nil
+	return nil
 }
 
-// decoder adds to the grammar, which jsontext checks, what no library does:
-// limits that hold while reading, and the rules for strings and numbers.
-type decoder struct {
-	tokens *jsontext.Decoder
-	source []byte
-	values int
-	lim    limits
-	fffd   replacement
+// reset makes the decoder ready for another text.
+func (d *decoder) reset() {
+	clear(d.members[:cap(d.members)])
+	d.members = d.members[:0]
+	d.values, d.depth = 0, 0
 }
 
-// value reads one value inside depth open containers.
-func (d *decoder) value(depth int) (any, *fault) {
-	switch d.tokens.PeekKind() {
-	case jsontext.KindBeginObject:
-		return d.object(depth + 1)
-	case jsontext.KindBeginArray:
-		return d.array(depth + 1)
-	case jsontext.KindString:
-		return d.text()
-	case jsontext.KindNumber:
-		return d.number()
-	}
+// value reads the only value.
+func (d *decoder) value() *fault {
 	token, err := d.tokens.ReadToken()
 	if err != nil {
-		return nil, d.classify(err)
+		return d.classify(err)
 	}
-	if token.Kind() == jsontext.KindNull {
-		return nil, nil
-	}
-	return token.Bool(), nil
+	return d.begun(token)
 }
 
-// array reads an array that makes depth open containers.
-func (d *decoder) array(depth int) (any, *fault) {
-	if depth > MaxDepth {
-		return nil, refuse(ReasonDepth)
+// begun reads the rest of the value that a token begins.
+func (d *decoder) begun(token jsontext.Token) *fault {
+	switch k := token.Kind(); k {
+	case jsontext.KindBeginObject:
+		return d.nested(kindBeginObject, d.object)
+	case jsontext.KindBeginArray:
+		return d.nested(kindBeginArray, d.array)
+	case jsontext.KindString:
+		return d.text(kindString, token)
+	case jsontext.KindNumber:
+		return d.number()
+	default:
+		d.add(kind(k)) // null, false or true
+		return nil
 	}
-	_, _ = d.tokens.ReadToken() // the bracket that was peeked at
-	elements := []any{}
-	for d.tokens.PeekKind() != jsontext.KindEndArray {
-		element, f := d.counted(depth)
-		if f != nil {
-			return nil, f.under(len(elements))
-		}
-		elements = append(elements, element)
-	}
-	_, _ = d.tokens.ReadToken() // likewise
-	return elements, nil
 }
 
-// object reads an object that makes depth open containers.
-func (d *decoder) object(depth int) (any, *fault) {
-	if depth > MaxDepth {
-		return nil, refuse(ReasonDepth)
+// nested reads the rest of a container with the given function, which returns
+// how many elements or members there are.
+func (d *decoder) nested(begin kind, read func() (int, *fault)) *fault {
+	if d.depth == MaxDepth {
+		return refuse(ReasonDepth)
 	}
-	_, _ = d.tokens.ReadToken() // the brace that was peeked at
-	members := map[string]any{}
-	for d.tokens.PeekKind() != jsontext.KindEndObject {
-		name, f := d.text()
-		if f != nil {
-			return nil, f.under(len(members))
-		}
-		member, f := d.counted(depth)
-		if f != nil {
-			return nil, f.under(len(members))
-		}
-		members[name] = member
+	d.depth++
+	at := len(d.steps)
+	d.add(begin)
+	n, f := read()
+	if f != nil {
+		return f
 	}
-	_, _ = d.tokens.ReadToken() // likewise
-	return members, nil
+	d.steps[at].index = int32(n)
+	d.depth--
+	return nil
+}
+
+// array reads the rest of an array.
+func (d *decoder) array() (int, *fault) {
+	for n := 0; ; n++ {
+		token, err := d.tokens.ReadToken()
+		if err != nil {
+			return n, d.classify(err).under(n)
+		}
+		if token.Kind() == jsontext.KindEndArray {
+			d.add(kindEndArray)
+			return n, nil
+		}
+		if f := d.counted(token); f != nil {
+			return n, f.under(n)
+		}
+	}
+}
+
+// object reads the rest of an object.
+func (d *decoder) object() (int, *fault) {
+	base := len(d.members)
+	for n := 0; ; n++ {
+		token, err := d.tokens.ReadToken()
+		if err != nil {
+			return n, d.classify(err).under(n)
+		}
+		if token.Kind() == jsontext.KindEndObject {
+			f := d.order(d.members[base:], &d.scratch)
+			d.members = d.members[:base]
+			d.add(kindEndObject)
+			return n, f
+		}
+		if f := d.member(n, token); f != nil {
+			return n, f.under(n)
+		}
+	}
+}
+
+// member reads the member that a name begins.
+func (d *decoder) member(ordinal int, name jsontext.Token) *fault {
+	m := member{from: len(d.steps), ordinal: ordinal}
+	if f := d.text(kindName, name); f != nil {
+		return f
+	}
+	m.name = d.texts[len(d.texts)-1]
+	token, err := d.tokens.ReadToken()
+	if err != nil {
+		return d.classify(err)
+	}
+	if f := d.counted(token); f != nil {
+		return f
+	}
+	m.to = len(d.steps)
+	d.members = append(d.members, m)
+	return nil
 }
 
 // counted reads a member value or an element and charges it to the limit.
-func (d *decoder) counted(depth int) (any, *fault) {
+func (d *decoder) counted(token jsontext.Token) *fault {
 	if d.values++; d.values > d.lim.values {
-		return nil, refuse(ReasonTooManyValues)
+		return refuse(ReasonTooManyValues)
 	}
-	return d.value(depth)
+	return d.begun(token)
 }
 
-// text reads a string or a member name. ReadToken, not ReadValue: where a name
-// is due it stops at a bracket instead of reading on.
-func (d *decoder) text() (string, *fault) {
-	token, err := d.tokens.ReadToken()
-	if err != nil {
-		return "", d.classify(err)
-	}
+// text takes a string or a member name.
+func (d *decoder) text(k kind, token jsontext.Token) *fault {
 	s := token.String()
 	if len(s) > d.lim.stringBytes {
-		return "", refuse(ReasonStringTooLong)
+		return refuse(ReasonStringTooLong)
 	}
 	if why := checkText(s, d.fffd); why != "" {
-		return "", refuse(why)
+		return refuse(why)
 	}
-	return s, nil
+	d.addText(k, s)
+	return nil
 }
 
-// number reads a number from its token: after a conversion its length, its sign
-// at zero and its last digits would be gone.
-func (d *decoder) number() (any, *fault) {
-	token, err := d.tokens.ReadValue()
-	if err != nil {
-		return nil, d.classify(err)
+// number takes a number as it is written: after a conversion its length, its
+// sign at zero and its last digits would be gone.
+func (d *decoder) number() *fault {
+	end := int(d.tokens.InputOffset())
+	start := end
+	for start > 0 && isNumberByte(d.source[start-1]) {
+		start--
 	}
-	f, why := parseNumber(token)
+	f, why := parseNumber(d.source[start:end])
 	if why != "" {
-		return nil, refuse(why)
+		return refuse(why)
 	}
-	return f, nil
+	d.addNumber(f)
+	return nil
 }
 
 // classify turns an error of jsontext into a reason. The error itself is
 // dropped: it quotes the token and the names on the way to it.
 func (d *decoder) classify(err error) *fault {
-	if errors.Is(err, jsontext.ErrDuplicateName) {
-		return refuse(ReasonDuplicateKey)
-	}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) && startsSurrogateEscape(d.source[syntax.ByteOffset:]) {
 		return refuse(ReasonLoneSurrogate)

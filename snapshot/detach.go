@@ -4,61 +4,40 @@
 package snapshot
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"unicode/utf8"
 )
 
-// kind says what an item of a detached tree is.
-type kind uint8
-
-const (
-	kindNull kind = iota
-	kindFalse
-	kindTrue
-	kindNumber
-	kindString
-	kindBeginArray
-	kindEndArray
-	kindBeginObject
-	kindName
-	kindEndObject
-)
-
-// item is one step through a detached tree. A tree is held as the list of its
-// items in canonical order, members sorted: nothing in it refers to the source
-// but strings, which nobody can change, and the self-check can follow it token
-// by token.
-type item struct {
-	text   string // of a name or string
-	number float64
-	kind   kind
-}
-
-// detach copies a tree into items and validates the copy. Each map, slice and
+// detach copies a value into the empty tree and validates the copy. Each map, slice and
 // element of the source is read once, so that what is checked is what is kept.
 // The source must not be written to meanwhile: for maps Go makes that a fatal
 // error, not one that could be returned.
-func detach(tree any, lim limits) ([]item, *fault) {
-	w := walker{lim: lim}
-	if f := w.value(tree); f != nil {
-		return nil, f
+func (t *tree) detach(source any, lim limits) *fault {
+	w := walker{tree: t, lim: lim}
+	if f := w.value(source); f != nil {
+		return f
 	}
-	return w.items, nil
+	if w.overlapping() {
+		return refuse(ReasonRepeatedReference)
+	}
+	return nil
 }
 
-// walker carries what a walk through a tree collects.
+// walker carries what a walk through a value collects.
 type walker struct {
-	items  []item
+	*tree
 	values int
 	lim    limits
 	open   []uintptr // the containers around the current value
-	seen   addressSet
-	sorted []member // a stack of members waiting for their turn
+	maps   addressSet
+	slices []span
+	sorted []entry // a stack of members waiting for their turn
 }
 
-// member is a name with its value as read from a map.
-type member struct {
+// entry is a member as read from a map.
+type entry struct {
 	name  string
 	value any
 }
@@ -67,9 +46,9 @@ type member struct {
 func (w *walker) value(v any) *fault {
 	switch v := v.(type) {
 	case nil:
-		w.add(item{kind: kindNull})
+		w.add(kindNull)
 	case bool:
-		w.add(item{kind: kindOf(v)})
+		w.add(kindOf(v))
 	case string:
 		return w.text(kindString, v)
 	case float64:
@@ -88,8 +67,6 @@ func (w *walker) value(v any) *fault {
 	return nil
 }
 
-func (w *walker) add(i item) { w.items = append(w.items, i) }
-
 func kindOf(b bool) kind {
 	if b {
 		return kindTrue
@@ -101,7 +78,7 @@ func (w *walker) number(f float64, why Reason) *fault {
 	if why != "" {
 		return refuse(why)
 	}
-	w.add(item{kind: kindNumber, number: f})
+	w.addNumber(f)
 	return nil
 }
 
@@ -117,31 +94,41 @@ func (w *walker) text(k kind, s string) *fault {
 	if why := checkText(s, allowReplacement); why != "" {
 		return refuse(why)
 	}
-	w.add(item{kind: k, text: s})
+	w.addText(k, s)
 	return nil
 }
 
-// array copies a slice. Its elements are marked one by one, because two slices
-// may share memory without starting at the same place.
+// array copies a slice.
 func (w *walker) array(elements []any) *fault {
 	if elements == nil {
 		return refuse(ReasonTypedNil)
+	}
+	if len(elements) == 0 {
+		return w.empty(kindBeginArray, kindEndArray)
 	}
 	first := reflect.ValueOf(elements).Pointer()
 	if f := w.enter(first, len(elements)); f != nil {
 		return f
 	}
-	w.add(item{kind: kindBeginArray})
+	w.slices = append(w.slices, span{first, first + uintptr(len(elements))*elementSize})
+	w.begin(kindBeginArray, len(elements))
 	for i, element := range elements {
-		if !w.seen.add(first + uintptr(i)*reflect.TypeFor[any]().Size()) {
-			return refuse(ReasonRepeatedReference)
-		}
 		if f := w.value(element); f != nil {
 			return f.under(i)
 		}
 	}
-	w.add(item{kind: kindEndArray})
+	w.add(kindEndArray)
 	w.leave()
+	return nil
+}
+
+// empty copies a container without content. It cannot contain itself.
+func (w *walker) empty(begin, end kind) *fault {
+	if len(w.open) == MaxDepth {
+		return refuse(ReasonDepth)
+	}
+	w.add(begin)
+	w.add(end)
 	return nil
 }
 
@@ -152,19 +139,25 @@ func (w *walker) object(m map[string]any) *fault {
 		return refuse(ReasonTypedNil)
 	}
 	address := reflect.ValueOf(m).Pointer()
+	if slices.Contains(w.open, address) {
+		return refuse(ReasonCycle)
+	}
+	if !w.maps.add(address) {
+		return refuse(ReasonRepeatedReference)
+	}
+	if len(m) == 0 {
+		return w.empty(kindBeginObject, kindEndObject)
+	}
 	if f := w.enter(address, len(m)); f != nil {
 		return f
 	}
-	if !w.seen.add(address) {
-		return refuse(ReasonRepeatedReference)
-	}
-	w.add(item{kind: kindBeginObject})
+	w.begin(kindBeginObject, len(m))
 	base := len(w.sorted)
 	for name, value := range m {
-		w.sorted = append(w.sorted, member{name, value})
+		w.sorted = append(w.sorted, entry{name, value})
 	}
 	top := len(w.sorted)
-	slices.SortFunc(w.sorted[base:], func(a, b member) int { return compareUTF16(a.name, b.name) })
+	slices.SortFunc(w.sorted[base:], func(a, b entry) int { return compareUTF16(a.name, b.name) })
 	for i := base; i < top; i++ {
 		if f := w.text(kindName, w.sorted[i].name); f != nil {
 			return f.under(i - base)
@@ -174,7 +167,7 @@ func (w *walker) object(m map[string]any) *fault {
 		}
 	}
 	w.sorted = w.sorted[:base]
-	w.add(item{kind: kindEndObject})
+	w.add(kindEndObject)
 	w.leave()
 	return nil
 }
@@ -184,7 +177,7 @@ func (w *walker) object(m map[string]any) *fault {
 // it allows.
 func (w *walker) enter(address uintptr, n int) *fault {
 	switch {
-	case n > 0 && slices.Contains(w.open, address):
+	case slices.Contains(w.open, address):
 		return refuse(ReasonCycle)
 	case len(w.open) == MaxDepth:
 		return refuse(ReasonDepth)
@@ -196,7 +189,30 @@ func (w *walker) enter(address uintptr, n int) *fault {
 	return nil
 }
 
+// begin adds the beginning of a container of n values.
+func (w *walker) begin(k kind, n int) {
+	w.steps = append(w.steps, step{kind: k, index: int32(n)})
+}
+
 func (w *walker) leave() { w.open = w.open[:len(w.open)-1] }
+
+// elementSize is the distance between the elements of a slice in memory.
+var elementSize = reflect.TypeFor[any]().Size()
+
+// span is the memory of the elements of one slice, as half-open addresses.
+type span struct{ from, to uintptr }
+
+// overlapping reports whether two slices share an element. They need not start
+// at the same place to do so.
+func (w *walker) overlapping() bool {
+	slices.SortFunc(w.slices, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < len(w.slices); i++ {
+		if w.slices[i].from < w.slices[i-1].to {
+			return true
+		}
+	}
+	return false
+}
 
 // addressSet remembers addresses by open addressing: a map of Go would cost
 // more than the rest of the walk. The addresses stay valid because the tree is
@@ -234,7 +250,7 @@ func (s *addressSet) find(address uintptr) *uintptr {
 }
 
 func (s *addressSet) grow() {
-	const firstSize = 64
+	const firstSize = 16
 	old := s.slots
 	s.slots = make([]uintptr, max(firstSize, 2*len(old)))
 	for _, address := range old {

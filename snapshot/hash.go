@@ -24,16 +24,13 @@ func ProposalHash(agent, tool, argsCanonicalJSON string) (string, error) {
 	if _, err := Parse(argsCanonicalJSON); err != nil {
 		return "", err
 	}
-	text, err := CanonicalObject(map[string]any{
+	_, digest, err := record(map[string]any{
 		"agent":             agent,
 		"argsCanonicalJson": argsCanonicalJSON,
 		"tool":              tool,
 		"v":                 schemeVersion,
 	})
-	if err != nil {
-		return "", err
-	}
-	return digest(text), nil
+	return digest, err
 }
 
 // Hash returns the lower-case hexadecimal SHA-256 of the canonical text of
@@ -45,21 +42,18 @@ func ProposalHash(agent, tool, argsCanonicalJSON string) (string, error) {
 // It fails with an [*Error] of [StageSnapshot]; with [ReasonReservedMember] if
 // members contains "v" or "kind".
 func Hash(kind string, members map[string]any) (string, error) {
-	record := maps.Clone(members)
-	if record == nil {
+	all := maps.Clone(members)
+	if all == nil {
 		return "", refuse(ReasonTypedNil).at(StageSnapshot)
 	}
 	for _, reserved := range []string{"v", "kind"} {
-		if _, taken := record[reserved]; taken {
+		if _, taken := all[reserved]; taken {
 			return "", refuse(ReasonReservedMember).at(StageSnapshot)
 		}
 	}
-	record["v"], record["kind"] = schemeVersion, kind
-	text, err := CanonicalObject(record)
-	if err != nil {
-		return "", err
-	}
-	return digest(text), nil
+	all["v"], all["kind"] = schemeVersion, kind
+	_, digest, err := record(all)
+	return digest, err
 }
 
 // CanonicalObject returns the canonical text of an object under the limits of
@@ -68,9 +62,15 @@ func Hash(kind string, members map[string]any) (string, error) {
 //
 // It fails with an [*Error] of [StageSnapshot].
 func CanonicalObject(members map[string]any) (string, error) {
-	text, f := standard().canonical(members, recordLimits())
+	text, _, err := record(members)
+	return text, err
+}
+
+// record canonicalises an object under the limits of records.
+func record(members map[string]any) (text, digest string, err error) {
+	text, digest, f := standard().canonicalOf(members, recordLimits())
 	if f != nil {
-		return "", f.at(StageSnapshot)
+		return "", "", f.at(StageSnapshot)
 	}
-	return text, nil
+	return text, digest, nil
 }

@@ -26,13 +26,17 @@ func New(tree any) (*Snapshot, error) {
 	return standard().freeze(tree)
 }
 
-// freeze is New with the canonicalisers as parameters.
-func (c canonicalizer) freeze(tree any) (*Snapshot, error) {
-	text, f := c.canonical(tree, argumentLimits())
+// freeze is New with the canonicaliser as a parameter.
+func (c canonicalizer) freeze(source any) (*Snapshot, error) {
+	return seal(c.canonicalOf(source, argumentLimits()))
+}
+
+// seal makes a snapshot of a canonical text, or an error of a fault.
+func seal(text, digest string, f *fault) (*Snapshot, error) {
 	if f != nil {
 		return nil, f.at(StageSnapshot)
 	}
-	return &Snapshot{canonical: text, digest: digest(text)}, nil
+	return &Snapshot{canonical: text, digest: digest}, nil
 }
 
 // Prepare is the whole way from raw proposal arguments to a snapshot: [Decode],
@@ -45,16 +49,29 @@ func (c canonicalizer) freeze(tree any) (*Snapshot, error) {
 // [ReasonSchema]. Its own text may quote arguments, so it is not repeated; it
 // stays available to errors.Is and errors.As.
 func Prepare(raw string, schema func(any) (any, error)) (*Snapshot, error) {
-	tree, err := Decode(raw)
+	if schema == nil {
+		return prepareAsIs(raw)
+	}
+	requested, err := Decode(raw)
 	if err != nil {
 		return nil, err
 	}
-	if schema != nil {
-		if tree, err = schema(tree); err != nil {
-			return nil, hideText(err)
-		}
+	output, err := schema(requested)
+	if err != nil {
+		return nil, hideText(err)
 	}
-	return New(tree)
+	return New(output)
+}
+
+// prepareAsIs spares the Go values in between, which nobody would see: what the
+// decoder builds is already detached.
+func prepareAsIs(raw string) (*Snapshot, error) {
+	w := borrow()
+	defer w.giveBack()
+	if f := w.decoder.decode(raw, argumentLimits(), refuseReplacement); f != nil {
+		return nil, f.at(StageDecode)
+	}
+	return seal(standard().canonical(w, argumentLimits()))
 }
 
 // schemaError shows the refusal and hides the text of what caused it.
@@ -82,18 +99,16 @@ func hideText(cause error) error {
 //
 // Every error is an [*Error] of [StageSnapshot].
 func Parse(canonical string) (*Snapshot, error) {
-	tree, f := decode(canonical, argumentLimits(), allowReplacement)
-	if f != nil {
+	w := borrow()
+	defer w.giveBack()
+	if f := w.decoder.decode(canonical, argumentLimits(), allowReplacement); f != nil {
 		return nil, f.at(StageSnapshot)
 	}
-	s, err := New(tree)
-	if err != nil {
-		return nil, err
+	text, digest, f := standard().canonical(w, argumentLimits())
+	if f == nil && text != canonical {
+		f = refuse(ReasonNotCanonical)
 	}
-	if s.canonical != canonical {
-		return nil, refuse(ReasonNotCanonical).at(StageSnapshot)
-	}
-	return s, nil
+	return seal(text, digest, f)
 }
 
 // Canonical returns the canonical JSON text (RFC 8785): what is stored, shown,
@@ -108,8 +123,8 @@ func (s *Snapshot) Digest() string { return s.digest }
 // the one that is executed (RFC-0016, "Argument Views"). View panics on a
 // Snapshot that none of the functions of this package returned.
 func (s *Snapshot) View() any {
-	view, f := decode(s.canonical, argumentLimits(), allowReplacement)
-	if f != nil {
+	view, err := DecodeText(s.canonical)
+	if err != nil {
 		panic("snapshot: View of a Snapshot that was not made by this package")
 	}
 	return view
@@ -120,7 +135,7 @@ func (s *Snapshot) View() any {
 // the view was changed in any way, even to something without a canonical text.
 // A change made later is not seen here; it cannot reach another view either.
 func (s *Snapshot) Matches(view any) error {
-	text, f := standard().canonical(view, argumentLimits())
+	text, _, f := standard().canonicalOf(view, argumentLimits())
 	if f != nil || text != s.canonical {
 		return refuse(ReasonPolicyMutatedArguments).at(StageSnapshot)
 	}
