@@ -1,7 +1,11 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Command assent-kube is every Kubernetes process of the development cluster
 // in one binary: it behaves as the program whose name it is started under
 // (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet,
-// kube-proxy or kubectl), so that all of them share one compile and one link.
+// kube-proxy, kubectl or remove-sandboxes), so that all of them share one
+// compile and one link.
 package main
 
 import (
@@ -37,6 +41,9 @@ var programs = map[string]func() int{
 	}),
 	"kube-proxy": command(proxy.NewProxyCommand),
 	"kubectl":    command(kubectlcmd.NewDefaultKubectlCommand),
+	// Not a Kubernetes program: what a stopping node needs from the container
+	// runtime, here because the kubelet has already linked the client for it.
+	"remove-sandboxes": removeSandboxes,
 }
 
 func command(build func() *cobra.Command) func() int {
