@@ -101,27 +101,41 @@ func Decode(what string, data []byte, limit int, out any) error {
 // decodeChecked lets check see the decoded structure (as a pointer) before out
 // is touched.
 func decodeChecked(what string, data []byte, limit int, out any, check func(any) error) error {
-	if len(data) > limit {
-		return &VerifyError{ReasonMalformed, what, fmt.Sprintf("longer than %d bytes", limit)}
-	}
 	target := reflect.ValueOf(out)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
 		return &VerifyError{ReasonMalformed, what, "no place to decode into"}
 	}
 	fresh := reflect.New(target.Type().Elem())
-	if err := json.Unmarshal(data, fresh.Interface(), decodeOptions); err != nil {
-		if errors.Is(err, json.ErrUnknownName) {
-			return &VerifyError{ReasonUnknownField, what, "has a member that the format does not define"}
-		}
-		return &VerifyError{ReasonMalformed, what, "is not the expected JSON structure"}
+	if err := parse(what, data, limit, fresh.Interface()); err != nil {
+		return err
 	}
 	again, err := Encode(fresh.Elem().Interface())
 	if err != nil || !bytes.Equal(again, data) {
-		return &VerifyError{ReasonMalformed, what, "is not in canonical form"}
+		return notCanonical(what)
 	}
 	if err := check(fresh.Interface()); err != nil {
 		return err
 	}
 	target.Elem().Set(fresh.Elem())
 	return nil
+}
+
+// parse reads JSON strictly, but leaves it to the caller to insist on the
+// canonical form.
+func parse(what string, data []byte, limit int, out any) error {
+	if len(data) > limit {
+		return &VerifyError{ReasonMalformed, what, fmt.Sprintf("longer than %d bytes", limit)}
+	}
+	err := json.Unmarshal(data, out, decodeOptions)
+	if errors.Is(err, json.ErrUnknownName) {
+		return &VerifyError{ReasonUnknownField, what, "has a member that the format does not define"}
+	}
+	if err != nil {
+		return &VerifyError{ReasonMalformed, what, "is not the expected JSON structure"}
+	}
+	return nil
+}
+
+func notCanonical(what string) error {
+	return &VerifyError{ReasonMalformed, what, "is not in canonical form"}
 }

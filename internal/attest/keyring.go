@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 )
 
@@ -56,13 +57,10 @@ func NewVerifier(public ...ed25519.PublicKey) (*Keyring, error) {
 // derives keys from, the seeds of earlier signing keys. It lets calls that
 // were in flight during a rotation finish.
 func (k *Keyring) WithPrevious(seeds ...[]byte) (*Keyring, error) {
-	next, err := NewVerifier(k.PublicKeys()...)
-	if err != nil {
-		return nil, err
-	}
-	next.signingID = k.signingID
-	for id, private := range k.private {
-		next.private[id] = private
+	next := &Keyring{
+		signingID: k.signingID,
+		private:   maps.Clone(k.private),
+		public:    maps.Clone(k.public),
 	}
 	for _, seed := range seeds {
 		if _, err := next.addSeed(seed); err != nil {

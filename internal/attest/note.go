@@ -27,7 +27,7 @@ func (k *Keyring) NoteSigner(origin string) (note.Signer, error) {
 		return nil, ErrNoSigningKey
 	}
 	public := private.Public().(ed25519.PublicKey)
-	signer, err := note.NewSigner("PRIVATE+KEY+" + noteKey(origin, public, private.Seed()))
+	signer, err := note.NewSigner(noteSignerKey(origin, public, private.Seed()))
 	if err != nil {
 		return nil, fmt.Errorf("origin of the audit log: %w", err)
 	}
@@ -40,22 +40,26 @@ func (k *Keyring) NoteVerifiers(origin string) ([]note.Verifier, error) {
 	keys := k.PublicKeys()
 	verifiers := make([]note.Verifier, 0, len(keys))
 	for _, public := range keys {
-		v, err := note.NewVerifier(noteKey(origin, public, public))
+		key, err := note.NewEd25519VerifierKey(origin, public)
+		if err == nil {
+			var v note.Verifier
+			v, err = note.NewVerifier(key)
+			verifiers = append(verifiers, v)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("origin of the audit log: %w", err)
 		}
-		verifiers = append(verifiers, v)
 	}
 	return verifiers, nil
 }
 
-// noteKey renders key material as a signed note key: name, key hash, algorithm
-// and bytes. The hash is always that of the public key.
-func noteKey(origin string, public ed25519.PublicKey, material []byte) string {
+// noteSignerKey renders a private key as a signed note key: origin, key hash,
+// algorithm and seed. The hash is that of the public key.
+func noteSignerKey(origin string, public ed25519.PublicKey, seed []byte) string {
 	h := sha256.New()
 	h.Write([]byte(origin + "\n"))
 	h.Write(append([]byte{noteAlgEd25519}, public...))
 	hash := binary.BigEndian.Uint32(h.Sum(nil))
-	encoded := base64.StdEncoding.EncodeToString(append([]byte{noteAlgEd25519}, material...))
-	return fmt.Sprintf("%s+%08x+%s", origin, hash, encoded)
+	encoded := base64.StdEncoding.EncodeToString(append([]byte{noteAlgEd25519}, seed...))
+	return fmt.Sprintf("PRIVATE+KEY+%s+%08x+%s", origin, hash, encoded)
 }

@@ -4,11 +4,13 @@
 package attest
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
@@ -80,15 +82,7 @@ func (k *Keyring) Sign(kind PayloadKind, subjectName, subjectSHA256 string, pred
 	if err != nil {
 		return "", fmt.Errorf("signing %s: %w", kind, err)
 	}
-	payload, err := Encode(statement{
-		Type:          statementType,
-		Subject:       []subject{{Name: subjectName, Digest: digest{SHA256: subjectSHA256}}},
-		PredicateType: kind.PredicateType(),
-		Predicate:     predicateText,
-	})
-	if err != nil {
-		return "", fmt.Errorf("signing %s: %w", kind, err)
-	}
+	payload := statementText(kind, subjectName, subjectSHA256, predicateText)
 	sig := ed25519.Sign(private, dsse.PAE(kind.PayloadType(), payload))
 	text := envelopeText(kind, payload, k.signingID, sig)
 	if len(text) > kind.MaxBytes() {
@@ -104,6 +98,9 @@ func checkSubject(kind PayloadKind, name, sha256Hex string, value any) error {
 	if name == "" || len(name) > maxNameBytes {
 		return fmt.Errorf("subject name must have 1 to %d bytes", maxNameBytes)
 	}
+	if !utf8.ValidString(name) {
+		return fmt.Errorf("subject name must be UTF-8")
+	}
 	if !isHex(sha256Hex, 64) {
 		return fmt.Errorf("subject digest must be 64 lower-case hex digits")
 	}
@@ -118,6 +115,23 @@ func checkSubject(kind PayloadKind, name, sha256Hex string, value any) error {
 		return fmt.Errorf("the predicate's fingerprint is not the subject's digest")
 	}
 	return p.check()
+}
+
+// statementText is the only form in which a statement is accepted: RFC 8785
+// text around a predicate that is RFC 8785 text itself. The name must be valid
+// UTF-8 and the digest hex.
+func statementText(kind PayloadKind, name, sha256Hex string, predicateText []byte) []byte {
+	b := make([]byte, 0, len(predicateText)+len(name)+320)
+	b = append(b, `{"_type":"`+statementType+`","predicate":`...)
+	b = append(b, predicateText...)
+	b = append(b, `,"predicateType":"`...)
+	b = append(b, kind.PredicateType()...)
+	b = append(b, `","subject":[{"digest":{"sha256":"`...)
+	b = append(b, sha256Hex...)
+	b = append(b, `"},"name":`...)
+	// It fails for text that is not UTF-8 only.
+	b, _ = jsontext.AppendQuote(b, name)
+	return append(b, `}]}`...)
 }
 
 // envelopeText is the only form in which an envelope is accepted: RFC 8785
@@ -164,7 +178,7 @@ func (k *Keyring) open(kind PayloadKind, text string, want *string, out any) (Su
 		return Subject{}, err
 	}
 	var st statement
-	if err := Decode(string(kind), payload, kind.MaxBytes(), &st); err != nil {
+	if err := parse(string(kind), payload, kind.MaxBytes(), &st); err != nil {
 		return Subject{}, err
 	}
 	if st.Type != statementType || st.PredicateType != kind.PredicateType() {
@@ -172,6 +186,9 @@ func (k *Keyring) open(kind PayloadKind, text string, want *string, out any) (Su
 	}
 	if len(st.Subject) != 1 || !isHex(st.Subject[0].Digest.SHA256, 64) {
 		return Subject{}, &VerifyError{ReasonMalformed, string(kind), "the statement must have one subject with one SHA-256 digest"}
+	}
+	if !bytes.Equal(statementText(kind, st.Subject[0].Name, st.Subject[0].Digest.SHA256, st.Predicate), payload) {
+		return Subject{}, notCanonical(string(kind))
 	}
 	found := Subject{Name: st.Subject[0].Name, SHA256: st.Subject[0].Digest.SHA256, KeyID: keyID}
 	if want != nil && found.SHA256 != *want {
@@ -185,7 +202,7 @@ func (k *Keyring) open(kind PayloadKind, text string, want *string, out any) (Su
 
 func (k *Keyring) openEnvelope(kind PayloadKind, text string) (payload []byte, keyID string, err error) {
 	var e envelope
-	if err := Decode(string(kind), []byte(text), kind.MaxBytes(), &e); err != nil {
+	if err := parse(string(kind), []byte(text), kind.MaxBytes(), &e); err != nil {
 		return nil, "", err
 	}
 	if e.PayloadType != kind.PayloadType() {
