@@ -1,0 +1,85 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"github.com/cedar-policy/cedar-go/types"
+
+	"github.com/assent-dev/assent/snapshot"
+)
+
+// resolved builds context.invocation.resolved: what happens when the call runs.
+func (t *toolTypes) resolved(e *EffectView) (types.Record, error) {
+	if e.Kind != t.tool.EffectKind {
+		return types.Record{}, t.refuse("", errEffect)
+	}
+	values := types.RecordMap{
+		"kind":         types.String(e.Kind),
+		"secret_names": stringSet(e.SecretNames),
+	}
+	switch e.Kind {
+	case EffectCommand:
+		argv, err := stringsJSON(e.Argv)
+		if err != nil {
+			return types.Record{}, t.refuse("", err)
+		}
+		values["argv"] = stringSet(e.Argv)
+		values["argv_json"] = argv
+		values["image"] = types.String(e.Image)
+		values["working_dir"] = types.String(e.WorkingDir)
+		values["env_names"] = stringSet(e.EnvNames)
+	case EffectHTTP:
+		values["http_url"] = types.String(e.HTTPURL)
+		values["http_method"] = types.String(e.HTTPMethod)
+		values["http_host"] = types.String(e.HTTPHost)
+		values["http_body"] = types.String(e.HTTPBody)
+	case EffectMCP:
+		arguments, err := t.mcpArguments(e.MCPArgumentsJSON)
+		if err != nil {
+			return types.Record{}, t.refuse("", err)
+		}
+		values["mcp_server"] = types.String(e.MCPServer)
+		values["mcp_tool"] = types.String(e.MCPTool)
+		values["mcp_arguments"] = arguments
+		values["mcp_arguments_json"] = types.String(e.MCPArgumentsJSON)
+	default:
+		return types.Record{}, t.refuse("", errEffect)
+	}
+	return types.NewRecord(values), nil
+}
+
+const errEffect unrepresentable = "the effect is not of the kind that the contract declares; prepare the call again"
+
+func (t *toolTypes) mcpArguments(text string) (types.Value, error) {
+	snap, err := snapshot.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	tree, ok := snap.View().(map[string]any)
+	if !ok {
+		return nil, errNotObject
+	}
+	return t.mcp.record(tree)
+}
+
+func stringSet(list []string) types.Set {
+	values := make([]types.Value, 0, len(list))
+	for _, one := range list {
+		values = append(values, types.String(one))
+	}
+	return types.NewSet(values...)
+}
+
+// stringsJSON gives the words in their order, as canonical JSON.
+func stringsJSON(list []string) (types.Value, error) {
+	tree := make([]any, 0, len(list))
+	for _, one := range list {
+		tree = append(tree, one)
+	}
+	text, err := snapshot.CanonicalObject(map[string]any{"argv": tree})
+	if err != nil {
+		return nil, err
+	}
+	return types.String(text[len(`{"argv":`) : len(text)-1]), nil
+}

@@ -1,0 +1,157 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go/types"
+
+	"github.com/assent-dev/assent/snapshot"
+)
+
+// The entity types of section 7 of the design; those of principals are the ones
+// that Cedar's access control for Kubernetes uses.
+const (
+	typeServiceAccount types.EntityType = "k8s::ServiceAccount"
+	typeUser           types.EntityType = "k8s::User"
+	typeGroup          types.EntityType = "k8s::Group"
+	typeTool           types.EntityType = "Tool"
+	typeAction         types.EntityType = "Action"
+)
+
+const serviceAccountPrefix = "system:serviceaccount:"
+
+// request is a call in Cedar's terms. Cedar values cannot be changed, so that
+// one request serves all evaluations.
+type request struct {
+	principal types.Entity
+	action    types.EntityUID
+	resource  types.EntityUID
+	entities  types.EntityMap
+	context   types.RecordMap // without the facts about approval
+	session   types.Record
+}
+
+// refusal is why a call cannot be put before policies at all.
+type refusal struct {
+	reason  Reason
+	message string
+}
+
+// Error gives the message.
+func (r *refusal) Error() string { return r.message }
+
+// newRequest translates a call. The errors are refusals.
+func newRequest(call *Call, tool *toolTypes) (*request, error) {
+	snap, err := snapshot.Parse(call.ArgsCanonicalJSON)
+	if err != nil {
+		return nil, &refusal{ReasonNotRepresentable, fmt.Sprintf("tool %s: %v", tool.label(), err)}
+	}
+	if tool.problem != "" {
+		return nil, &refusal{ReasonNotRepresentable, fmt.Sprintf("tool %s: %s", tool.label(), tool.problem)}
+	}
+	invocation, err := tool.invocation(call, snap.View())
+	if err != nil {
+		return nil, err
+	}
+	r := &request{
+		principal: principalEntity(call.Principal),
+		action:    tool.action,
+		resource:  tool.resource,
+		context:   types.RecordMap{"invocation": invocation},
+	}
+	if call.HasSession {
+		if r.session, err = sessionRecord(call.SessionContext); err != nil {
+			return nil, &refusal{ReasonContextInvalid, fmt.Sprintf("the session's context: %v", err)}
+		}
+		r.context["session"] = r.session
+	}
+	r.entities = types.EntityMap{
+		r.principal.UID: r.principal,
+		r.resource:      {UID: r.resource, Attributes: tool.attributes(call)},
+	}
+	return r, nil
+}
+
+// evaluation gives the request with the facts about approval. They come from
+// receipts alone; the text is empty, never absent, so that a policy can compare
+// it without a test.
+func (r *request) evaluation(approved bool, fingerprint string) types.Request {
+	context := make(types.RecordMap, len(r.context)+2)
+	for name, value := range r.context {
+		context[name] = value
+	}
+	if !approved {
+		fingerprint = ""
+	}
+	context["has_human_approval"] = types.Boolean(approved)
+	context["approved_fingerprint"] = types.String(fingerprint)
+	return types.Request{
+		Principal: r.principal.UID, Action: r.action, Resource: r.resource,
+		Context: types.NewRecord(context),
+	}
+}
+
+// principalEntity maps an authenticated user. Only the exact form that
+// Kubernetes gives to ServiceAccounts becomes one.
+func principalEntity(p Principal) types.Entity {
+	uid := types.NewEntityUID(typeUser, types.String(p.Username))
+	attributes := types.RecordMap{"name": types.String(p.Username)}
+	if namespace, name, ok := serviceAccount(p.Username); ok {
+		uid.Type = typeServiceAccount
+		attributes["name"] = types.String(name)
+		attributes["namespace"] = types.String(namespace)
+	}
+	groups := make([]types.EntityUID, 0, len(p.Groups))
+	for _, group := range p.Groups {
+		groups = append(groups, types.NewEntityUID(typeGroup, types.String(group)))
+	}
+	return types.Entity{UID: uid, Parents: types.NewEntityUIDSet(groups...), Attributes: types.NewRecord(attributes)}
+}
+
+func serviceAccount(username string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(username, serviceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
+}
+
+// maxSessionBytes bounds the trusted context of a session, in bytes.
+const maxSessionBytes = 16 << 10
+
+// sessionRecord reads the trusted context of a session. Invalid context is an
+// error, never an empty record: a forbid might rest on it.
+func sessionRecord(text string) (types.Record, error) {
+	if text == "" {
+		return types.Record{}, nil
+	}
+	if len(text) > maxSessionBytes {
+		return types.Record{}, errTooLong
+	}
+	tree, err := snapshot.Decode(text)
+	if err != nil {
+		return types.Record{}, err
+	}
+	if _, ok := tree.(map[string]any); !ok {
+		return types.Record{}, errNotObject
+	}
+	value, err := (&shape{}).value(tree)
+	if err != nil {
+		return types.Record{}, err
+	}
+	record, _ := value.(types.Record)
+	return record, nil
+}
+
+// asRefusal gives the refusal in an error of newRequest.
+func asRefusal(err error) *refusal {
+	var r *refusal
+	errors.As(err, &r)
+	return r
+}

@@ -1,0 +1,188 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cedar-policy/cedar-go/types"
+)
+
+// Set is all policies in force, of all namespaces and of the cluster. It never
+// changes: each method that would change it returns another one, which shares
+// what stayed the same.
+type Set struct {
+	limits Limits
+	// parts by namespace; the cluster's under the empty name.
+	parts map[string]*part
+	// checks by namespace: validation against the tools there.
+	checks map[string]*checks
+}
+
+// part is the policies of one namespace, or of the cluster.
+type part struct {
+	sources []*Compiled // by name
+	broken  []*Compiled
+	index   index
+	digest  string
+}
+
+func newPart(namespace string, sources []*Compiled) *part {
+	p := &part{sources: sources, index: newIndex(sources)}
+	digests := make([]string, 0, len(sources)+1)
+	digests = append(digests, namespace)
+	for _, c := range sources {
+		if c.Broken() {
+			p.broken = append(p.broken, c)
+		}
+		digests = append(digests, c.digest)
+	}
+	p.digest = digest("policyPart", digests)
+	return p
+}
+
+// NewSet makes a set. Two objects with the same namespace and name are an
+// error: one would silently replace the other.
+func NewSet(limits Limits, compiled ...*Compiled) (*Set, error) {
+	byNamespace := map[string][]*Compiled{}
+	for _, c := range compiled {
+		byNamespace[c.source.Namespace] = append(byNamespace[c.source.Namespace], c)
+	}
+	s := &Set{limits: limits.withDefaults(), parts: map[string]*part{}, checks: map[string]*checks{}}
+	for namespace, sources := range byNamespace {
+		slices.SortFunc(sources, byName)
+		for i := 1; i < len(sources); i++ {
+			if sources[i].Key() == sources[i-1].Key() {
+				return nil, fmt.Errorf("policy %s is given twice; name each object once", sources[i].Key())
+			}
+		}
+		s.parts[namespace] = newPart(namespace, sources)
+	}
+	return s, nil
+}
+
+func byName(a, b *Compiled) int { return strings.Compare(a.source.Name, b.source.Name) }
+
+// With returns the set with one object added, or replaced.
+func (s *Set) With(c *Compiled) *Set {
+	sources := slices.Clone(s.part(c.source.Namespace).sources)
+	if i, found := slices.BinarySearchFunc(sources, c, byName); found {
+		sources[i] = c
+	} else {
+		sources = slices.Insert(sources, i, c)
+	}
+	return s.withPart(c.source.Namespace, sources)
+}
+
+// Without returns the set with one object removed.
+func (s *Set) Without(key Key) *Set {
+	sources := slices.Clone(s.part(key.Namespace).sources)
+	sources = slices.DeleteFunc(sources, func(c *Compiled) bool { return c.Key() == key })
+	return s.withPart(key.Namespace, sources)
+}
+
+func (s *Set) withPart(namespace string, sources []*Compiled) *Set {
+	next := &Set{limits: s.limits, parts: maps.Clone(s.parts), checks: s.checks}
+	next.parts[namespace] = newPart(namespace, sources)
+	return next
+}
+
+// emptyPart serves namespaces without policies.
+var emptyPart = newPart("", nil)
+
+func (s *Set) part(namespace string) *part {
+	if p, ok := s.parts[namespace]; ok {
+		return p
+	}
+	return emptyPart
+}
+
+// partsFor gives the parts that apply in a namespace: the cluster's and its own.
+func (s *Set) partsFor(namespace string) [2]*part {
+	if namespace == "" {
+		return [2]*part{s.part(""), emptyPart}
+	}
+	return [2]*part{s.part(""), s.part(namespace)}
+}
+
+// Digest is the SHA-256, in hex, of the policies in force in a namespace. It
+// changes with each change of a policy there or in the cluster, and with
+// nothing else.
+func (s *Set) Digest(namespace string) string {
+	parts := s.partsFor(namespace)
+	return digest("policySet", []string{parts[0].digest, parts[1].digest})
+}
+
+// Len is the number of policies in the set.
+func (s *Set) Len() int {
+	total := 0
+	for _, p := range s.parts {
+		for _, c := range p.sources {
+			total += len(c.statements)
+		}
+	}
+	return total
+}
+
+// Sources lists the objects of a namespace, or with an empty name the
+// cluster's, by name.
+func (s *Set) Sources(namespace string) []*Compiled {
+	return slices.Clone(s.part(namespace).sources)
+}
+
+// Describe gives what is known of the policy with an ID of this set.
+func (s *Set) Describe(id string) (Info, bool) {
+	namespace, rest, _ := strings.Cut(id, "/")
+	name, _, _ := strings.Cut(rest, "#")
+	for _, c := range s.part(namespace).sources {
+		if c.source.Name != name {
+			continue
+		}
+		for _, one := range c.statements {
+			if one.id == id {
+				return one.info(), true
+			}
+		}
+	}
+	return Info{}, false
+}
+
+// Store holds the set in force. Reading it never waits, and a reader keeps the
+// set that it read. The zero Store is not loaded: what it gives denies.
+type Store struct {
+	set atomic.Pointer[Set]
+}
+
+// Load returns the set in force, or nil before the first Replace.
+func (s *Store) Load() *Set { return s.set.Load() }
+
+// Replace puts another set in force.
+func (s *Store) Replace(set *Set) { s.set.Store(set) }
+
+// Update replaces the set by what change makes of it, again if another update
+// came in between. A store that is not loaded starts from an empty set only if
+// the caller says so, by having called Replace.
+func (s *Store) Update(change func(*Set) *Set) bool {
+	for {
+		old := s.set.Load()
+		if old == nil {
+			return false
+		}
+		if s.set.CompareAndSwap(old, change(old)) {
+			return true
+		}
+	}
+}
+
+// Decide answers from the set in force.
+func (s *Store) Decide(call Call, options Options) Decision {
+	return s.Load().Decide(call, options)
+}
+
+// zeroParents: neither actions nor resources have any.
+var zeroParents = types.EntityUIDSet{}

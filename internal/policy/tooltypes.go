@@ -1,0 +1,184 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go/types"
+
+	"github.com/assent-dev/assent/snapshot"
+)
+
+// toolTypes is a tool in Cedar's terms: made once per tool, used by each call.
+type toolTypes struct {
+	tool     Tool
+	action   types.EntityUID
+	resource types.EntityUID
+	// problem says why the tool cannot be put before policies; empty if it can.
+	problem string
+	// arguments and mcp are in order of name.
+	arguments []typedArgument
+	mcp       *shape
+	byName    map[string]*typedArgument
+}
+
+type typedArgument struct {
+	name     string
+	shape    *shape
+	required bool
+	address  bool
+}
+
+func newToolTypes(tool *Tool) *toolTypes {
+	t := &toolTypes{tool: tool.clone(), byName: make(map[string]*typedArgument, len(tool.Arguments))}
+	t.action, t.resource, t.problem = binding(tool)
+	for i := range tool.Arguments {
+		a := &tool.Arguments[i]
+		t.arguments = append(t.arguments, typedArgument{
+			name: a.Name, shape: argumentShape(a, tool.StringArguments), required: a.Required,
+			address: a.Kind == "ip_address" || a.Kind == "cidr",
+		})
+	}
+	slices.SortFunc(t.arguments, func(a, b typedArgument) int { return strings.Compare(a.name, b.name) })
+	for i := range t.arguments {
+		t.byName[t.arguments[i].name] = &t.arguments[i]
+	}
+	if len(t.byName) != len(t.arguments) {
+		t.problem = "two arguments have the same name; name each argument once"
+	}
+	t.mcp = mcpShape(tool)
+	return t
+}
+
+// mcpShape is the shape of the mapped arguments.
+func mcpShape(tool *Tool) *shape {
+	fields := make(map[string]field, len(tool.MCPArguments))
+	for i := range tool.MCPArguments {
+		a := &tool.MCPArguments[i]
+		fields[a.Name] = field{shape: argumentShape(a, false), required: a.Required}
+	}
+	return &shape{kind: shapeRecord, fields: fields}
+}
+
+// binding gives action and resource of a tool. A resource type must not be one
+// that means something else: a tool named like a user would otherwise become
+// that user.
+func binding(tool *Tool) (action, resource types.EntityUID, problem string) {
+	name := types.String(tool.name())
+	if tool.CedarResource == "" && tool.CedarAction == "" {
+		return types.NewEntityUID(typeAction, "tool_call::"+name), types.NewEntityUID(typeTool, name), ""
+	}
+	resourceType, err := types.NewEntityType(tool.CedarResource)
+	if err != nil || tool.CedarAction == "" {
+		return action, resource, "cedar.resource is not a Cedar type name, or cedar.action is empty"
+	}
+	parts := strings.Split(tool.CedarResource, "::")
+	if parts[0] == "k8s" || slices.Contains(parts, string(typeAction)) || slices.Contains(parts, "__cedar") {
+		return action, resource, "cedar.resource must not use the names k8s, Action or __cedar; choose another type name"
+	}
+	action = types.NewEntityUID(resourceType+"::"+typeAction, types.String(tool.CedarAction))
+	return action, types.NewEntityUID(resourceType, name), ""
+}
+
+// label names the tool in messages.
+func (t *toolTypes) label() string { return t.tool.Namespace + "/" + t.tool.Name }
+
+// attributes are those of the resource entity.
+func (t *toolTypes) attributes(call *Call) types.Record {
+	return types.NewRecord(types.RecordMap{
+		"tool_name":        types.String(t.tool.name()),
+		"version":          types.String(t.tool.Version),
+		"contract_hash":    types.String(t.tool.ContractHash),
+		"call_fingerprint": types.String(call.Fingerprint),
+		"risk_tier":        types.String(t.tool.RiskTier),
+		"namespace":        types.String(t.tool.Namespace),
+	})
+}
+
+// invocation builds context.invocation from a fresh view of the arguments.
+func (t *toolTypes) invocation(call *Call, view any) (types.Record, error) {
+	tree, ok := view.(map[string]any)
+	if !ok {
+		return types.Record{}, t.refuse("", errNotObject)
+	}
+	parts := argumentRecords{values: types.RecordMap{}, json: types.RecordMap{}, lengths: types.RecordMap{}, addresses: types.RecordMap{}}
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		argument, ok := t.byName[name]
+		if !ok {
+			return types.Record{}, t.refuse("", errSurplus)
+		}
+		if err := parts.add(argument, tree[name]); err != nil {
+			return types.Record{}, t.refuse(name, err)
+		}
+	}
+	for i := range t.arguments {
+		a := &t.arguments[i]
+		if _, ok := parts.values[types.String(a.name)]; a.required && !ok {
+			return types.Record{}, t.refuse(a.name, errMissing)
+		}
+	}
+	resolved, err := t.resolved(&call.Effect)
+	if err != nil {
+		return types.Record{}, err
+	}
+	return types.NewRecord(types.RecordMap{
+		"arguments":           types.NewRecord(parts.values),
+		"argument_json":       types.NewRecord(parts.json),
+		"argument_lengths":    types.NewRecord(parts.lengths),
+		"argument_addresses":  types.NewRecord(parts.addresses),
+		"args_canonical_json": types.String(call.ArgsCanonicalJSON),
+		"contract": types.NewRecord(types.RecordMap{
+			"name":    types.String(t.tool.Name),
+			"version": types.String(t.tool.Version),
+			"hash":    types.String(t.tool.ContractHash),
+		}),
+		"resolved":    resolved,
+		"fingerprint": types.String(call.Fingerprint),
+	}), nil
+}
+
+// refuse names the tool and, where it is a declared one, the argument.
+func (t *toolTypes) refuse(argument string, err error) *refusal {
+	if argument == "" {
+		return &refusal{ReasonNotRepresentable, fmt.Sprintf("tool %s: %v", t.label(), err)}
+	}
+	return &refusal{ReasonNotRepresentable, fmt.Sprintf("tool %s, argument %s: %v", t.label(), argument, err)}
+}
+
+// argumentRecords are the four records about arguments. A set has no order and
+// holds no value twice, so that policies get text and length of arrays as well.
+type argumentRecords struct {
+	values, json, lengths, addresses types.RecordMap
+}
+
+func (p *argumentRecords) add(a *typedArgument, v any) error {
+	value, err := a.shape.value(v)
+	if err != nil || value == nil {
+		return err
+	}
+	name := types.String(a.name)
+	p.values[name] = value
+	if text, ok := v.(string); ok && a.address {
+		address, err := types.ParseIPAddr(text)
+		if err != nil {
+			return errAddress
+		}
+		p.addresses[name] = address
+	}
+	if array, ok := v.([]any); ok {
+		p.lengths[name] = types.Long(len(array))
+	}
+	if a.shape.kind == shapeSet || a.shape.kind == shapeRecord {
+		snap, err := snapshot.New(v)
+		if err != nil {
+			return err
+		}
+		p.json[name] = types.String(snap.Canonical())
+	}
+	return nil
+}
