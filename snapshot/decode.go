@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -70,14 +71,17 @@ func (f *fault) at(stage Stage) *Error {
 // sorts the names anyway.
 type decoder struct {
 	*tree
-	tokens  jsontext.Decoder
-	source  []byte
-	values  int
-	depth   int
-	lim     limits
-	fffd    replacement
-	members []member // of the objects that are still open
-	scratch []step
+	tokens   jsontext.Decoder
+	text     string
+	source   []byte // the same text, for jsontext
+	from, to int    // where the last token was read
+	values   int
+	depth    int
+	lim      limits
+	fffd     replacement
+	members  []member // of the objects that are still open
+	scratch  []step
+	unquoted []byte
 }
 
 // decode reads a text. Size and encoding come first: nothing is parsed of a
@@ -90,10 +94,14 @@ func (d *decoder) decode(text string, lim limits, fffd replacement) *fault {
 	case !utf8.ValidString(text):
 		return refuse(ReasonInvalidUTF8)
 	}
-	d.source = append(d.source[:0], text...)
+	d.text, d.source = text, append(d.source[:0], text...)
 	d.tokens.Reset(bytes.NewBuffer(d.source), jsontext.AllowDuplicateNames(true))
 	d.lim, d.fffd = lim, fffd
-	if f := d.value(); f != nil {
+	k, f := d.read()
+	if f != nil {
+		return f
+	}
+	if f := d.value(k); f != nil {
 		return f
 	}
 	if _, err := d.tokens.ReadToken(); err != io.EOF {
@@ -104,29 +112,48 @@ func (d *decoder) decode(text string, lim limits, fffd replacement) *fault {
 
 // reset makes the decoder ready for another text.
 func (d *decoder) reset() {
-	clear(d.members[:cap(d.members)])
-	d.members = d.members[:0]
-	d.values, d.depth = 0, 0
+	d.forget(0)
+	d.text, d.values, d.depth = "", 0, 0
 }
 
-// value reads the only value.
-func (d *decoder) value() *fault {
+// forget drops the members from base on, and with them their names.
+func (d *decoder) forget(base int) {
+	clear(d.members[base:])
+	d.members = d.members[:base]
+}
+
+// read reads the next token.
+func (d *decoder) read() (jsontext.Kind, *fault) {
+	d.from = int(d.tokens.InputOffset())
 	token, err := d.tokens.ReadToken()
 	if err != nil {
-		return d.classify(err)
+		return 0, d.classify(err)
 	}
-	return d.begun(token)
+	d.to = int(d.tokens.InputOffset())
+	return token.Kind(), nil
 }
 
-// begun reads the rest of the value that a token begins.
-func (d *decoder) begun(token jsontext.Token) *fault {
-	switch k := token.Kind(); k {
+// skipSeparators moves to the first byte of the token that was read last.
+func (d *decoder) skipSeparators() {
+	for {
+		switch d.source[d.from] {
+		case ' ', '\t', '\n', '\r', ',', ':':
+			d.from++
+		default:
+			return
+		}
+	}
+}
+
+// value reads the rest of the value that a token begins.
+func (d *decoder) value(k jsontext.Kind) *fault {
+	switch k {
 	case jsontext.KindBeginObject:
 		return d.nested(kindBeginObject, d.object)
 	case jsontext.KindBeginArray:
 		return d.nested(kindBeginArray, d.array)
 	case jsontext.KindString:
-		return d.text(kindString, token)
+		return d.string(kindString)
 	case jsontext.KindNumber:
 		return d.number()
 	default:
@@ -156,15 +183,15 @@ func (d *decoder) nested(begin kind, read func() (int, *fault)) *fault {
 // array reads the rest of an array.
 func (d *decoder) array() (int, *fault) {
 	for n := 0; ; n++ {
-		token, err := d.tokens.ReadToken()
-		if err != nil {
-			return n, d.classify(err).under(n)
-		}
-		if token.Kind() == jsontext.KindEndArray {
+		k, f := d.read()
+		if f == nil && k == jsontext.KindEndArray {
 			d.add(kindEndArray)
 			return n, nil
 		}
-		if f := d.counted(token); f != nil {
+		if f == nil {
+			f = d.counted(k)
+		}
+		if f != nil {
 			return n, f.under(n)
 		}
 	}
@@ -174,34 +201,34 @@ func (d *decoder) array() (int, *fault) {
 func (d *decoder) object() (int, *fault) {
 	base := len(d.members)
 	for n := 0; ; n++ {
-		token, err := d.tokens.ReadToken()
-		if err != nil {
-			return n, d.classify(err).under(n)
-		}
-		if token.Kind() == jsontext.KindEndObject {
-			f := d.order(d.members[base:], &d.scratch)
-			d.members = d.members[:base]
+		k, f := d.read()
+		if f == nil && k == jsontext.KindEndObject {
+			f = d.order(d.members[base:], &d.scratch)
+			d.forget(base)
 			d.add(kindEndObject)
 			return n, f
 		}
-		if f := d.member(n, token); f != nil {
+		if f == nil {
+			f = d.member(n)
+		}
+		if f != nil {
 			return n, f.under(n)
 		}
 	}
 }
 
-// member reads the member that a name begins.
-func (d *decoder) member(ordinal int, name jsontext.Token) *fault {
+// member reads the member whose name was read last.
+func (d *decoder) member(ordinal int) *fault {
 	m := member{from: len(d.steps), ordinal: ordinal}
-	if f := d.text(kindName, name); f != nil {
+	if f := d.string(kindName); f != nil {
 		return f
 	}
 	m.name = d.texts[len(d.texts)-1]
-	token, err := d.tokens.ReadToken()
-	if err != nil {
-		return d.classify(err)
+	k, f := d.read()
+	if f != nil {
+		return f
 	}
-	if f := d.counted(token); f != nil {
+	if f := d.counted(k); f != nil {
 		return f
 	}
 	m.to = len(d.steps)
@@ -210,16 +237,23 @@ func (d *decoder) member(ordinal int, name jsontext.Token) *fault {
 }
 
 // counted reads a member value or an element and charges it to the limit.
-func (d *decoder) counted(token jsontext.Token) *fault {
+func (d *decoder) counted(k jsontext.Kind) *fault {
 	if d.values++; d.values > d.lim.values {
 		return refuse(ReasonTooManyValues)
 	}
-	return d.begun(token)
+	return d.value(k)
 }
 
-// text takes a string or a member name.
-func (d *decoder) text(k kind, token jsontext.Token) *fault {
-	s := token.String()
+// string takes the string or member name that was read last. Without escapes
+// it is a part of the text.
+func (d *decoder) string(k kind) *fault {
+	d.skipSeparators()
+	s := d.text[d.from+1 : d.to-1]
+	if strings.IndexByte(s, '\\') >= 0 {
+		// jsontext has read it as a string, so it can be unquoted.
+		d.unquoted, _ = jsontext.AppendUnquote(d.unquoted[:0], d.source[d.from:d.to])
+		s = string(d.unquoted)
+	}
 	if len(s) > d.lim.stringBytes {
 		return refuse(ReasonStringTooLong)
 	}
@@ -230,15 +264,11 @@ func (d *decoder) text(k kind, token jsontext.Token) *fault {
 	return nil
 }
 
-// number takes a number as it is written: after a conversion its length, its
-// sign at zero and its last digits would be gone.
+// number takes the number that was read last, as it is written: after a
+// conversion its length, its sign at zero and its last digits would be gone.
 func (d *decoder) number() *fault {
-	end := int(d.tokens.InputOffset())
-	start := end
-	for start > 0 && isNumberByte(d.source[start-1]) {
-		start--
-	}
-	f, why := parseNumber(d.source[start:end])
+	d.skipSeparators()
+	f, why := parseNumber(d.source[d.from:d.to])
 	if why != "" {
 		return refuse(why)
 	}

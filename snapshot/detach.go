@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// detach copies a value into the empty tree and validates the copy. Each map, slice and
-// element of the source is read once, so that what is checked is what is kept.
-// The source must not be written to meanwhile: for maps Go makes that a fatal
-// error, not one that could be returned.
+// detach copies a value into the empty tree and validates the copy. Each map,
+// slice and element of the source is read once, so that what is checked is what
+// is kept. The source must not be written to meanwhile: for maps Go makes that a
+// fatal error, not one that could be returned.
 func (t *tree) detach(source any, lim limits) *fault {
 	w := walker{tree: t, lim: lim}
 	if f := w.value(source); f != nil {
@@ -28,11 +28,12 @@ func (t *tree) detach(source any, lim limits) *fault {
 // walker carries what a walk through a value collects.
 type walker struct {
 	*tree
-	values int
 	lim    limits
+	values int       // members and elements so far
+	bytes  int       // of strings so far
 	open   []uintptr // the containers around the current value
 	maps   addressSet
-	slices []span
+	spans  []span
 	sorted []entry // a stack of members waiting for their turn
 }
 
@@ -83,11 +84,15 @@ func (w *walker) number(f float64, why Reason) *fault {
 }
 
 // text copies a string or a member name. U+FFFD is data here: a default in a
-// contract may contain it.
+// contract may contain it. The text cannot be shorter than its strings, so it
+// is known to be too large before all of them have been looked at.
 func (w *walker) text(k kind, s string) *fault {
+	w.bytes += len(s)
 	switch {
 	case len(s) > w.lim.stringBytes:
 		return refuse(ReasonStringTooLong)
+	case w.bytes > w.lim.bytes:
+		return refuse(ReasonTooLarge)
 	case !utf8.ValidString(s):
 		return refuse(ReasonInvalidUTF8)
 	}
@@ -107,51 +112,50 @@ func (w *walker) array(elements []any) *fault {
 		return w.empty(kindBeginArray, kindEndArray)
 	}
 	first := reflect.ValueOf(elements).Pointer()
-	if f := w.enter(first, len(elements)); f != nil {
+	if slices.Contains(w.open, first) {
+		return refuse(ReasonCycle)
+	}
+	w.spans = append(w.spans, span{first, first + uintptr(len(elements))*elementSize})
+	if f := w.enter(kindBeginArray, first, len(elements)); f != nil {
 		return f
 	}
-	w.slices = append(w.slices, span{first, first + uintptr(len(elements))*elementSize})
-	w.begin(kindBeginArray, len(elements))
 	for i, element := range elements {
 		if f := w.value(element); f != nil {
 			return f.under(i)
 		}
 	}
-	w.add(kindEndArray)
-	w.leave()
+	w.leave(kindEndArray)
 	return nil
 }
 
-// empty copies a container without content. It cannot contain itself.
-func (w *walker) empty(begin, end kind) *fault {
-	if len(w.open) == MaxDepth {
-		return refuse(ReasonDepth)
-	}
-	w.add(begin)
-	w.add(end)
-	return nil
-}
-
-// object copies a map. Members are sorted before they are looked at, so that
-// the first fault is the same one every time.
+// object copies a map.
 func (w *walker) object(m map[string]any) *fault {
 	if m == nil {
 		return refuse(ReasonTypedNil)
 	}
 	address := reflect.ValueOf(m).Pointer()
-	if slices.Contains(w.open, address) {
-		return refuse(ReasonCycle)
-	}
 	if !w.maps.add(address) {
+		if slices.Contains(w.open, address) {
+			return refuse(ReasonCycle)
+		}
 		return refuse(ReasonRepeatedReference)
 	}
 	if len(m) == 0 {
 		return w.empty(kindBeginObject, kindEndObject)
 	}
-	if f := w.enter(address, len(m)); f != nil {
+	if f := w.enter(kindBeginObject, address, len(m)); f != nil {
 		return f
 	}
-	w.begin(kindBeginObject, len(m))
+	if f := w.members(m); f != nil {
+		return f
+	}
+	w.leave(kindEndObject)
+	return nil
+}
+
+// members copies the content of a map. It is sorted before it is looked at, so
+// that the first fault is the same one every time.
+func (w *walker) members(m map[string]any) *fault {
 	base := len(w.sorted)
 	for name, value := range m {
 		w.sorted = append(w.sorted, entry{name, value})
@@ -167,18 +171,24 @@ func (w *walker) object(m map[string]any) *fault {
 		}
 	}
 	w.sorted = w.sorted[:base]
-	w.add(kindEndObject)
-	w.leave()
 	return nil
 }
 
-// enter opens a container of n values and refuses it inside itself, too deep or
-// too large: before its members are read, so that neither limit costs more than
-// it allows.
-func (w *walker) enter(address uintptr, n int) *fault {
+// empty copies a container without content. It cannot contain itself.
+func (w *walker) empty(begin, end kind) *fault {
+	if len(w.open) == MaxDepth {
+		return refuse(ReasonDepth)
+	}
+	w.add(begin)
+	w.add(end)
+	return nil
+}
+
+// enter opens a container of n values, unless it is too deep or too large. It
+// decides before the values are read, so that neither limit costs more than it
+// allows.
+func (w *walker) enter(begin kind, address uintptr, n int) *fault {
 	switch {
-	case slices.Contains(w.open, address):
-		return refuse(ReasonCycle)
 	case len(w.open) == MaxDepth:
 		return refuse(ReasonDepth)
 	case n > w.lim.values-w.values:
@@ -186,15 +196,15 @@ func (w *walker) enter(address uintptr, n int) *fault {
 	}
 	w.values += n
 	w.open = append(w.open, address)
+	w.steps = append(w.steps, step{kind: begin, index: int32(n)})
 	return nil
 }
 
-// begin adds the beginning of a container of n values.
-func (w *walker) begin(k kind, n int) {
-	w.steps = append(w.steps, step{kind: k, index: int32(n)})
+// leave closes the container that was opened last.
+func (w *walker) leave(end kind) {
+	w.open = w.open[:len(w.open)-1]
+	w.add(end)
 }
-
-func (w *walker) leave() { w.open = w.open[:len(w.open)-1] }
 
 // elementSize is the distance between the elements of a slice in memory.
 var elementSize = reflect.TypeFor[any]().Size()
@@ -203,11 +213,11 @@ var elementSize = reflect.TypeFor[any]().Size()
 type span struct{ from, to uintptr }
 
 // overlapping reports whether two slices share an element. They need not start
-// at the same place to do so.
+// at the same place to do so, which is why they are compared all at once.
 func (w *walker) overlapping() bool {
-	slices.SortFunc(w.slices, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	for i := 1; i < len(w.slices); i++ {
-		if w.slices[i].from < w.slices[i-1].to {
+	slices.SortFunc(w.spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < len(w.spans); i++ {
+		if w.spans[i].from < w.spans[i-1].to {
 			return true
 		}
 	}
@@ -215,7 +225,7 @@ func (w *walker) overlapping() bool {
 }
 
 // addressSet remembers addresses by open addressing: a map of Go would cost
-// more than the rest of the walk. The addresses stay valid because the tree is
+// more than the rest of the walk. The addresses stay valid because the source is
 // reachable, and reflect makes it escape to the heap, where nothing moves.
 type addressSet struct {
 	slots []uintptr

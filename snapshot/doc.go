@@ -26,5 +26,5 @@
 // of RFC 8785 (canonical JSON), RFC 8259 (JSON) and RFC 7493 (I-JSON). It is
 // stricter than all of them wherever two readers could otherwise see two
 // values; an error says where, never with what content. It knows nothing of
-// Kubernetes and keeps no state.
+// Kubernetes and keeps nothing between calls but memory to use again.
 package snapshot

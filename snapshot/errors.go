@@ -145,7 +145,8 @@ type Error struct {
 	// Path leads to the offending value: the declared name of an argument, or
 	// positions only, like "/0/3". In an array a position is the index. In an
 	// object it is the ordinal of the member, from 0: in order of appearance
-	// for raw text, in canonical order for trees. Empty means the whole value.
+	// for raw text, in canonical order for trees. Empty means the whole value, or
+	// that the position is not known.
 	Path string
 }
 

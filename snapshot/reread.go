@@ -81,7 +81,7 @@ func (r *reader) number(want float64) bool {
 
 // isNumberByte reports whether c may occur in a number token.
 func isNumberByte(c byte) bool {
-	return c >= '0' && c <= '9' || c == '-' || c == '.' || c == 'e' || c == 'E' || c == '+'
+	return c >= '0' && c <= '9' || c == '-' || c == '.' || c == 'e' || c == '+'
 }
 
 // text consumes a string token and compares its value.

@@ -118,6 +118,10 @@ func (s *Snapshot) Canonical() string { return s.canonical }
 // Digest returns the SHA-256 of the canonical text in lower-case hexadecimal.
 func (s *Snapshot) Digest() string { return s.digest }
 
+// String names the snapshot by its digest. Arguments do not belong in logs, where
+// a snapshot that is printed by accident would end up.
+func (s *Snapshot) String() string { return "snapshot sha256:" + s.digest }
+
 // View decodes the canonical text afresh. Views share nothing with each other
 // or with the snapshot, so a policy that keeps or changes its view cannot reach
 // the one that is executed (RFC-0016, "Argument Views"). View panics on a
