@@ -154,10 +154,6 @@ func (c *cluster) startNode(ctx context.Context) error {
 			return err
 		}
 	}
-	proxy, err := c.launch(c.proxySpec())
-	if err != nil {
-		return err
-	}
 	// A network policy agent is launched here, before kubelet, so that no Pod
 	// ever runs without it.
 	if err := c.await(ctx, containerd, "answering", func(context.Context) bool { return dialable("unix", c.containerdSocket()) }); err != nil {
@@ -167,6 +163,10 @@ func (c *cluster) startNode(ctx context.Context) error {
 		return err
 	}
 	kubelet, err := c.launch(c.kubeletSpec())
+	if err != nil {
+		return err
+	}
+	proxy, err := c.launch(c.proxySpec())
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,8 @@ func answersOK(ctx context.Context, url string) bool {
 	if err != nil {
 		return false
 	}
-	response, err := http.DefaultClient.Do(request)
+	// A transport without settings uses no proxy.
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
 	if err != nil {
 		return false
 	}

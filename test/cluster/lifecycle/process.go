@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -67,7 +68,7 @@ func (l Layout) start(s spec, attached bool) (Process, error) {
 	cmd := exec.Command(s.path, s.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = l.State
-	cmd.Env = append(os.Environ(), s.env...)
+	cmd.Env = append(withoutProxies(os.Environ()), s.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if attached {
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
@@ -82,6 +83,15 @@ func (l Layout) start(s spec, attached bool) (Process, error) {
 	// While this command lives it is the parent and must collect the process.
 	go func() { _ = cmd.Wait() }()
 	return Process{Name: s.name, PID: cmd.Process.Pid, StartTicks: ticks}, nil
+}
+
+// withoutProxies drops the variables that would send the cluster's own traffic,
+// such as a call of a webhook, through a proxy that cannot reach it.
+func withoutProxies(env []string) []string {
+	return slices.DeleteFunc(env, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return strings.HasSuffix(strings.ToUpper(name), "_PROXY")
+	})
 }
 
 // readStat returns the start time and the state letter of a process.
@@ -177,10 +187,17 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 // tailLines is how much of a log is shown when its process failed.
 const tailLines = 15
 
+// tail returns the last lines of a log, or those from where a Go program
+// crashed: the trace below that line says less than the line itself.
 func tail(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
+	}
+	if crash := bytes.LastIndex(data, []byte("\npanic: ")); crash >= 0 {
+		data = data[crash+1:]
+		lines := strings.Split(string(data), "\n")
+		return strings.Join(lines[:min(len(lines), tailLines)], "\n")
 	}
 	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 	if len(lines) > tailLines {

@@ -131,15 +131,17 @@ func (c *cluster) launch(s spec) (Process, error) {
 	return process, c.save(c.rec)
 }
 
-// await waits until ready is true. It ends early, with the end of the log, when
-// the process dies.
+// await waits until ready is true of p. It ends early, with the end of its log,
+// when any process of the cluster dies: they all need each other.
 func (c *cluster) await(ctx context.Context, p Process, what string, ready func(context.Context) bool) error {
 	started := c.now()
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errNotReady)
 	defer cancel()
 	err := poll(ctx, func() (bool, error) {
-		if !p.Alive() {
-			return false, c.startError(p, "ended while starting")
+		for _, process := range c.rec.Processes {
+			if !process.Alive() {
+				return false, c.startError(process, "ended while starting")
+			}
 		}
 		return ready(ctx), nil
 	})

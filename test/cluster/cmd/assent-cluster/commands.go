@@ -128,7 +128,7 @@ func statusCommand(f *flags) *cobra.Command {
 func kubectlCommand(f *flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl [ARGUMENTS...]",
-		Short: "Run kubectl against the cluster (name it with $ASSENT_STATE, not --state)",
+		Short: "Run kubectl against the cluster; --state goes before the word kubectl",
 		// Every argument is kubectl's, also those that look like ours.
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -59,6 +59,8 @@ func root() *cobra.Command {
 		Short:         "Run a Kubernetes cluster for development and tests on this machine",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		// Lets "--state DIR kubectl ..." through, whose own flags are kubectl's.
+		TraverseChildren: true,
 	}
 	cmd.PersistentFlags().StringVar(&f.state, "state", os.Getenv("ASSENT_STATE"),
 		"folder that holds the cluster (default $ASSENT_STATE, else .cluster in the repository)")

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
@@ -37,7 +37,7 @@ var programs = map[string]func() int{
 	"kube-controller-manager": command(controllermanager.NewControllerManagerCommand),
 	"kube-scheduler":          command(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 	"kubelet": command(func() *cobra.Command {
-		return kubelet.NewKubeletCommand(genericapiserver.SetupSignalContext())
+		return kubelet.NewKubeletCommand(context.Background())
 	}),
 	"kube-proxy": command(proxy.NewProxyCommand),
 	"kubectl":    command(kubectlcmd.NewDefaultKubectlCommand),

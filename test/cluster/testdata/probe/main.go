@@ -1,0 +1,52 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command probe is the program of the smoke test's image: a small web server,
+// and a client that asks it. The client writes the answer where kubelet picks up
+// a container's last words.
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+func main() {
+	var err error
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "serve":
+		err = serve()
+	case len(os.Args) == 3 && os.Args[1] == "get":
+		err = get(os.Args[2])
+	default:
+		err = fmt.Errorf("usage: probe serve | probe get URL")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serve() error {
+	http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "hello from a Pod")
+	})
+	return http.ListenAndServe(":8080", nil)
+}
+
+func get(url string) error {
+	response, err := (&http.Client{Timeout: 10 * time.Second}).Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	fmt.Println(string(body))
+	return os.WriteFile("/dev/termination-log", body, 0o644)
+}
