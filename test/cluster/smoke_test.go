@@ -47,9 +47,11 @@ func TestSmoke_NodeRunsPodsAndLeavesNothing(t *testing.T) {
 	}
 	var image string
 	s.timed("load", func() { image = s.loadProbe() })
-	s.applySmoke(image)
-	s.timed("server available", func() { s.kubectl("-n", "smoke", "wait", "--for=condition=Available", "--timeout=60s", "deployment/server") })
-	s.checkJob()
+	s.timed("server available", func() {
+		s.apply("testdata/smoke.yaml", image)
+		s.kubectl("-n", "smoke", "wait", "--for=condition=Available", "--timeout=60s", "deployment/server")
+	})
+	s.checkJob(image)
 	s.checkServiceFromHost()
 	s.checkServiceFromAPIServer()
 
@@ -168,23 +170,26 @@ func (s smoke) loadProbe() string {
 	return want
 }
 
-func (s smoke) applySmoke(image string) {
+func (s smoke) apply(file, image string) {
 	s.t.Helper()
-	manifest, err := os.ReadFile("testdata/smoke.yaml")
+	manifest, err := os.ReadFile(file)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	cmd := s.cmd("kubectl", "apply", "-f", "-")
 	cmd.Stdin = bytes.NewReader(bytes.ReplaceAll(manifest, []byte("IMAGE"), []byte(image)))
 	if out, err := cmd.Output(); err != nil {
-		s.t.Fatalf("applying testdata/smoke.yaml: %v\n%s", err, out)
+		s.t.Fatalf("applying %s: %v\n%s", file, err, out)
 	}
 }
 
 // checkJob waits for the Job that asks the Service under its DNS name.
-func (s smoke) checkJob() {
+func (s smoke) checkJob(image string) {
 	s.t.Helper()
-	s.timed("job complete", func() { s.kubectl("-n", "smoke", "wait", "--for=condition=Complete", "--timeout=90s", "job/by-name") })
+	s.timed("job complete", func() {
+		s.apply("testdata/smoke-job.yaml", image)
+		s.kubectl("-n", "smoke", "wait", "--for=condition=Complete", "--timeout=90s", "job/by-name")
+	})
 	said := s.kubectl("-n", "smoke", "get", "pods", "-l", "job-name=by-name", "-o",
 		"jsonpath={.items[?(@.status.phase==\"Succeeded\")].status.containerStatuses[0].state.terminated.message}")
 	if said != greeting {

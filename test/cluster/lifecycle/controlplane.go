@@ -138,6 +138,10 @@ func (l Layout) controllerManagerSpec() spec {
 			"--use-service-account-credentials=true",
 			"--leader-elect=false",
 			"--secure-port=0",
+			// With its own default the program waits for its rate limit for
+			// five seconds before its first controller runs.
+			"--kube-api-qps=200",
+			"--kube-api-burst=400",
 		},
 	}
 }
