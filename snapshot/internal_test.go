@@ -1,0 +1,238 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/gowebpki/jcs"
+)
+
+// The authority is the only part that Assent did not write. Whatever goes wrong
+// in it, no snapshot comes out.
+func TestSelfCheck_FailsClosedWhenTheAuthorityErrs(t *testing.T) {
+	t.Parallel()
+	source := map[string]any{"a": []any{1.0, "x\n"}, "b": nil}
+	if _, err := standard().freeze(source); err != nil {
+		t.Fatal(err)
+	}
+	replace := func(old, changed string) func([]byte) ([]byte, error) {
+		return func(text []byte) ([]byte, error) {
+			text, err := jcs.Transform(text)
+			return bytes.Replace(text, []byte(old), []byte(changed), 1), err
+		}
+	}
+	for name, authority := range map[string]func([]byte) ([]byte, error){
+		"it fails":               func([]byte) ([]byte, error) { return nil, errors.New("broken") },
+		"it returns nothing":     func([]byte) ([]byte, error) { return nil, nil },
+		"it changes a number":    replace("1", "2"),
+		"it changes a string":    replace("x", "y"),
+		"it drops a member":      replace(`,"b":null`, ""),
+		"it keeps white space":   replace(",", ", "),
+		"it escapes differently": replace(`\n`, `\u000a`),
+		"it adds a line end":     func(text []byte) ([]byte, error) { return append(text, '\n'), nil },
+	} {
+		_, err := canonicalizer{authority: authority}.freeze(source)
+		var got *Error
+		if !errors.As(err, &got) || got.Stage != StageSnapshot || got.Reason != ReasonSelfCheck {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The other half of the self-check must not lean on the first one, so it is
+// tested alone, on texts that denote something else or nothing.
+func TestDecodesTo_RecognisesOnlyTheTree(t *testing.T) {
+	t.Parallel()
+	var tr tree
+	source := map[string]any{
+		"a": []any{1.0, "x\ny", true, false, nil, 0.5, 1e23}, "b": map[string]any{}, "c": []any{}, "d": "p\u2028q",
+	}
+	if f := tr.detach(source, argumentLimits()); f != nil {
+		t.Fatal(f.why)
+	}
+	const right = "{\"a\":[1,\"x\\ny\",true,false,null,0.5,1e+23],\"b\":{},\"c\":[],\"d\":\"p\u2028q\"}"
+	if !tr.decodesTo([]byte(right)) {
+		t.Fatal("the right text is refused")
+	}
+	for old, changed := range map[string]string{
+		`[1,`:      `[2,`,
+		`[1,"`:     `["`,
+		`1,"x`:     `,"x`,
+		`1,"x\ny"`: `1 "x\ny"`,
+		`0.5`:      `0x5`,
+		`\ny`:      `\ty`,
+		`x\ny`:     `x\\ny`,
+		`"x\ny"`:   `"x\ny`,
+		`\n`:       "\n",
+		`"x\n`:     `'x\n`,
+		`true`:     `trux`,
+		`false`:    `fals`,
+		`null`:     `NULL`,
+		`1e+23`:    `1e+24`,
+		`"b":{}`:   `"b":[]`,
+		`"b":`:     `"b" `,
+		`"b"`:      `"B"`,
+		`,"c"`:     `"c"`,
+		`[],"d"`:   `["d"`,
+		"\u2028":   `\u2029`,
+		`q"}`:      `q"}}`,
+		`"}`:       `"`,
+	} {
+		wrong := strings.Replace(right, old, changed, 1)
+		if wrong == right {
+			t.Errorf("%q does not occur", old)
+		}
+		if tr.decodesTo([]byte(wrong)) {
+			t.Errorf("%s is taken for %s", wrong, right)
+		}
+	}
+	for n := range len(right) {
+		if tr.decodesTo([]byte(right[:n])) {
+			t.Errorf("%q is taken for the whole text", right[:n])
+		}
+	}
+}
+
+func TestCompareUTF16_OrdersLikeUTF16(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(8785, 323))
+	alphabet := []rune("\x00aZ~\u007f\u0080é\u07ff\u0800\ud7ff\ue000\ufb33\ufffd\U00010000\U0001f600\U0001f602\U0010fffd")
+	word := func() string {
+		runes := make([]rune, random.IntN(4))
+		for i := range runes {
+			runes[i] = alphabet[random.IntN(len(alphabet))]
+		}
+		return string(runes)
+	}
+	for range 200_000 {
+		a, b := word(), word()
+		want := slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))
+		if got := compareUTF16(a, b); (got < 0) != (want < 0) || (got > 0) != (want > 0) {
+			t.Fatalf("%+q and %+q: got %d, want %d", a, b, got, want)
+		}
+	}
+}
+
+// Errors about ill-formed names must not depend on the order of a map, so that
+// the order is total for all bytes.
+func TestRankUTF16_IsOneToOne(t *testing.T) {
+	t.Parallel()
+	var seen [256]bool
+	for b := range 256 {
+		rank := rankUTF16(byte(b))
+		if seen[rank] {
+			t.Fatalf("rank %d occurs twice", rank)
+		}
+		seen[rank] = true
+	}
+}
+
+func TestCheckText_FindsEveryNoncharacter(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for r := rune(0); r <= 0x10FFFF; r++ {
+		if r >= 0xD800 && r <= 0xDFFF {
+			continue
+		}
+		want := Reason("")
+		switch {
+		case r == 0xFFFD:
+			want = ReasonReplacementChar
+		case r >= 0xFDD0 && r <= 0xFDEF, r%0x10000 >= 0xFFFE:
+			want = ReasonNoncharacter
+			found++
+		}
+		if got := checkText("é"+string(r)+"z", refuseReplacement); got != want {
+			t.Fatalf("U+%04X: %q, want %q", r, got, want)
+		}
+		if got := checkText(string(r), allowReplacement); got != want && r != 0xFFFD || r == 0xFFFD && got != "" {
+			t.Fatalf("U+%04X as data: %q", r, got)
+		}
+	}
+	if found != 66 {
+		t.Errorf("%d noncharacters, Unicode has 66", found)
+	}
+}
+
+func TestAddressSet_ReportsEachAddressOnce(t *testing.T) {
+	t.Parallel()
+	var s addressSet
+	random := rand.New(rand.NewPCG(1, 2))
+	known := map[uintptr]bool{}
+	for range 20_000 {
+		address := uintptr(random.IntN(8000)+1) * 16
+		if got := s.add(address); got == known[address] {
+			t.Fatalf("address %d: new %v, known %v", address, got, known[address])
+		}
+		known[address] = true
+	}
+}
+
+func TestWorkspace_KeepsNothingOfTheLastCall(t *testing.T) {
+	t.Parallel()
+	w := borrow()
+	if f := w.decoder.decode(`{"a":["canary",{"b":1}]}`, argumentLimits(), allowReplacement); f != nil {
+		t.Fatal(f.why)
+	}
+	if f := w.decoder.value('['); f == nil { // leaves a container open
+		t.Fatal("an array without an end was accepted")
+	}
+	w.giveBack()
+	if w.decoder.depth != 0 || w.decoder.values != 0 || w.decoder.text != "" || len(w.tree.steps) != 0 {
+		t.Errorf("state is left over: %+v", w.decoder.depth)
+	}
+	for _, text := range w.tree.texts[:cap(w.tree.texts)] {
+		if text != "" {
+			t.Errorf("the text %q is left over", text)
+		}
+	}
+	for _, m := range w.decoder.members[:cap(w.decoder.members)] {
+		if m.name != "" {
+			t.Errorf("the name %q is left over", m.name)
+		}
+	}
+}
+
+// A record may be a thousand times larger than arguments; its memory must not
+// stay in the pool for ever.
+func TestWorkspace_LetsGoOfLargeMemory(t *testing.T) {
+	t.Parallel()
+	w := borrow()
+	w.tree.steps = make([]step, 1, maxIdleSteps+1)
+	w.giveBack()
+	if len(w.tree.steps) == 0 {
+		t.Error("a large tree was kept")
+	}
+}
+
+// Every reason has advice, so that no error ends in a bare word.
+func TestError_EveryReasonSaysWhatToChange(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("errors.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := regexp.MustCompile(`Reason\w+ +Reason = "(\w+)"`).FindAllSubmatch(source, -1)
+	if len(reasons) != len(advice) || len(reasons) < 25 {
+		t.Errorf("%d reasons, %d pieces of advice", len(reasons), len(advice))
+	}
+	for _, r := range reasons {
+		text := (&Error{Stage: StageDecode, Reason: Reason(r[1]), Path: "/0"}).Error()
+		if !strings.HasPrefix(text, "refused at stage decode: "+string(r[1])+" at /0: ") {
+			t.Errorf("%s: %s", r[1], text)
+		}
+	}
+	if got := (&Error{Stage: StageScope, Reason: "Foreign"}).Error(); got != "refused at stage scope: Foreign" {
+		t.Errorf("a foreign reason: %s", got)
+	}
+}
