@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -80,8 +80,8 @@ type objects struct {
 	roles          map[string]rbacv1.Role
 	clusterBinding rbacv1.ClusterRoleBinding
 	binding        rbacv1.RoleBinding
-	mutating       admissionv1.MutatingWebhookConfiguration
-	validating     admissionv1.ValidatingWebhookConfiguration
+	mutating       admissionregistrationv1.MutatingWebhookConfiguration
+	validating     admissionregistrationv1.ValidatingWebhookConfiguration
 	budget         *policyv1.PodDisruptionBudget
 	account        corev1.ServiceAccount
 	// all are the metadata of every object.

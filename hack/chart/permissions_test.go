@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -145,11 +145,11 @@ func TestRoles_AggregateOnlyWhatIsAskedFor(t *testing.T) {
 // hook is what both kinds of webhook have in common.
 type hook struct {
 	name       string
-	client     admissionv1.WebhookClientConfig
-	rules      []admissionv1.RuleWithOperations
-	failure    *admissionv1.FailurePolicyType
-	match      *admissionv1.MatchPolicyType
-	effects    *admissionv1.SideEffectClass
+	client     admissionregistrationv1.WebhookClientConfig
+	rules      []admissionregistrationv1.RuleWithOperations
+	failure    *admissionregistrationv1.FailurePolicyType
+	match      *admissionregistrationv1.MatchPolicyType
+	effects    *admissionregistrationv1.SideEffectClass
 	timeout    *int32
 	selective  bool
 	conditions int
@@ -158,12 +158,16 @@ type hook struct {
 func hooks(o *objects) []hook {
 	var all []hook
 	for _, w := range o.mutating.Webhooks {
-		all = append(all, hook{w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.SideEffects, w.TimeoutSeconds,
-			w.NamespaceSelector != nil || w.ObjectSelector != nil, len(w.MatchConditions)})
+		all = append(all, hook{
+			w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.SideEffects, w.TimeoutSeconds,
+			w.NamespaceSelector != nil || w.ObjectSelector != nil, len(w.MatchConditions),
+		})
 	}
 	for _, w := range o.validating.Webhooks {
-		all = append(all, hook{w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.SideEffects, w.TimeoutSeconds,
-			w.NamespaceSelector != nil || w.ObjectSelector != nil, len(w.MatchConditions)})
+		all = append(all, hook{
+			w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.SideEffects, w.TimeoutSeconds,
+			w.NamespaceSelector != nil || w.ObjectSelector != nil, len(w.MatchConditions),
+		})
 	}
 	return all
 }
@@ -171,13 +175,13 @@ func hooks(o *objects) []hook {
 func TestWebhooks_FailClosedAndExemptNobody(t *testing.T) {
 	o := render(t, "webhook.timeoutSeconds=7")
 	for _, h := range hooks(o) {
-		if h.failure == nil || *h.failure != admissionv1.Fail {
+		if h.failure == nil || *h.failure != admissionregistrationv1.Fail {
 			t.Errorf("%s: failurePolicy %v", h.name, h.failure)
 		}
-		if h.match == nil || *h.match != admissionv1.Equivalent {
+		if h.match == nil || *h.match != admissionregistrationv1.Equivalent {
 			t.Errorf("%s: matchPolicy %v", h.name, h.match)
 		}
-		if h.effects == nil || *h.effects != admissionv1.SideEffectClassNone {
+		if h.effects == nil || *h.effects != admissionregistrationv1.SideEffectClassNone {
 			t.Errorf("%s: sideEffects %v", h.name, h.effects)
 		}
 		if h.timeout == nil || *h.timeout != 7 {
@@ -194,7 +198,7 @@ func TestWebhooks_FailClosedAndExemptNobody(t *testing.T) {
 			t.Errorf("%s: it calls %+v", h.name, service)
 		}
 		for _, rule := range h.rules {
-			if slices.Contains(rule.Operations, admissionv1.Delete) || slices.Contains(rule.Operations, admissionv1.OperationAll) {
+			if slices.Contains(rule.Operations, admissionregistrationv1.Delete) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) {
 				t.Errorf("%s: an outage would keep people from cleaning up: %v", h.name, rule.Operations)
 			}
 		}

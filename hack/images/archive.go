@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -110,7 +111,7 @@ func archiveBlobs(img v1.Image, repository, tag string) ([]blob, error) {
 		{"index.json", index(repository, tag, digest, int64(len(manifest)))},
 		{"manifest.json", []dockerEntry{entry}},
 	}
-	blobs := append(layers, bytesBlob(blobPath(configName), config), bytesBlob(blobPath(digest), manifest))
+	blobs := slices.Concat(layers, []blob{bytesBlob(blobPath(configName), config), bytesBlob(blobPath(digest), manifest)})
 	for _, f := range files {
 		data, err := json.Marshal(f.value)
 		if err != nil {
@@ -145,7 +146,7 @@ func layerBlobs(img v1.Image) ([]blob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing layers: %w", err)
 	}
-	blobs := make([]blob, 0, len(layers)+5)
+	blobs := make([]blob, 0, len(layers))
 	for _, l := range layers {
 		digest, err := l.Digest()
 		if err != nil {

@@ -26,8 +26,8 @@ const (
 	user = "65532:65532"
 
 	rootsPath = "/etc/ssl/certs/ca-certificates.crt"
-	passwd    = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
-	group     = "root:x:0:\nnonroot:x:65532:\n"
+	accounts  = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
+	groups    = "root:x:0:\nnonroot:x:65532:\n"
 )
 
 // file is one regular file of an image.
@@ -45,8 +45,8 @@ var epoch = time.Unix(0, 0).UTC()
 // the system's authorities; it is only used when the spec asks for them.
 func assemble(s spec, arch string, program, roots []byte) (v1.Image, error) {
 	files := []file{
-		{path: "/etc/passwd", mode: 0o444, data: []byte(passwd)},
-		{path: "/etc/group", mode: 0o444, data: []byte(group)},
+		{path: "/etc/passwd", mode: 0o444, data: []byte(accounts)},
+		{path: "/etc/group", mode: 0o444, data: []byte(groups)},
 	}
 	if s.roots && len(roots) > 0 {
 		files = append(files, file{path: rootsPath, mode: 0o444, data: roots})

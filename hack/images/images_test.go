@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -100,9 +101,7 @@ func TestAssemble_HoldsTheProgramAndNothingWritable(t *testing.T) {
 		"etc": 0o755, "etc/passwd": 0o444, "etc/group": 0o444, "bin": 0o755, "bin/tool": 0o555,
 	}
 	withRoots := map[string]int64{"etc/ssl": 0o755, "etc/ssl/certs": 0o755, "etc/ssl/certs/ca-certificates.crt": 0o444}
-	for file, mode := range base {
-		withRoots[file] = mode
-	}
+	maps.Copy(withRoots, base)
 	plain := tool
 	plain.roots = false
 	cases := map[string]struct {
