@@ -41,6 +41,7 @@ type ApprovalReceiptSpec struct {
 	ProposalRef ProposalReference `json:"proposalRef"`
 	// fingerprint of the call that the approver saw.
 	// +required
+	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Fingerprint string `json:"fingerprint"`
 	// decision is Approved or Denied.
@@ -91,6 +92,7 @@ type ApprovalReceiptStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ApprovalReceipt struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is what every Kubernetes object has.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 

@@ -118,6 +118,7 @@ type ArgumentTypeStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ArgumentType struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is what every Kubernetes object has.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 

@@ -223,6 +223,7 @@ type MCPTemplate struct {
 	// server lists it. When the server's differs, the call fails before it
 	// has an effect.
 	// +required
+	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	ToolDigest string `json:"toolDigest"`
 	// arguments of the server's tool. Without any, the call's arguments are

@@ -114,6 +114,7 @@ type PolicyStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ToolPolicy struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is what every Kubernetes object has.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
@@ -145,6 +146,7 @@ type ToolPolicyList struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterToolPolicy struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is what every Kubernetes object has.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 

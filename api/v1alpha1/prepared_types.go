@@ -55,6 +55,7 @@ type Contract struct {
 	Version string `json:"version"`
 	// hash is the SHA-256 over the whole resolved contract, in hex.
 	// +required
+	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Hash string `json:"hash"`
 }
@@ -234,6 +235,7 @@ type PreparedCall struct {
 	ArgsCanonicalJSON string `json:"argsCanonicalJson"`
 	// argsDigest is the SHA-256 of argsCanonicalJson, in hex.
 	// +required
+	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	ArgsDigest string `json:"argsDigest"`
 	// effect is what happens when the call runs.
@@ -244,11 +246,13 @@ type PreparedCall struct {
 	Contract Contract `json:"contract"`
 	// proposalHash binds agent, tool and arguments (RFC-0016).
 	// +required
+	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	ProposalHash string `json:"proposalHash"`
 	// fingerprint binds proposalHash, namespace, contract and effect. It is
 	// what a person approves.
 	// +required
+	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Fingerprint string `json:"fingerprint"`
 }

@@ -358,6 +358,7 @@ type ToolProposalStatus struct {
 // +kubebuilder:printcolumn:name="Job",type=string,priority=1,JSONPath=`.status.dispatch.jobName`
 type ToolProposal struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is what every Kubernetes object has.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 

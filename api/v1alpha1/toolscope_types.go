@@ -56,6 +56,7 @@ type ToolScopeStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ToolScope struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is what every Kubernetes object has.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
