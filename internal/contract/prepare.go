@@ -1,0 +1,176 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/assent-dev/assent/snapshot"
+)
+
+// Prepared is one call, frozen. Nothing in it is computed again later.
+type Prepared struct {
+	// ArgsCanonicalJSON is the canonical text of the arguments after defaults,
+	// normalisation and clamps.
+	ArgsCanonicalJSON string
+	// ArgsDigest is the SHA-256 of that text in hexadecimal.
+	ArgsDigest string
+	// Effect is what happens when the call runs, and EffectJSON its canonical
+	// text.
+	Effect     Effect
+	EffectJSON string
+	// ContractHash is that of [Contract.Hash].
+	ContractHash string
+	// ProposalHash is that of snapshot.ProposalHash.
+	ProposalHash string
+	// Fingerprint is that of attest.Fingerprint: what a person approves.
+	Fingerprint string
+}
+
+// Refusal is the error of [Contract.Prepare]. It says what to change, and as a
+// [*snapshot.Error], which errors.As finds, stage and reason.
+type Refusal struct {
+	// Tool is the name of the ToolManifest.
+	Tool string
+	// Err has stage, reason and the declared name of the argument.
+	Err *snapshot.Error
+}
+
+// Error names tool, stage, reason and argument and says what to change. It
+// contains nothing of the arguments.
+func (r *Refusal) Error() string {
+	text := "tool " + r.Tool + ": " + r.Err.Error()
+	if what, known := advice[r.Err.Reason]; known {
+		text += ": " + what
+	}
+	return text
+}
+
+// Unwrap returns the [*snapshot.Error].
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// Prepare takes an agent's raw arguments all the way to a frozen call: strict
+// decoding, the declared types with defaults and clamps, the scope, the
+// canonical text, the effect and the hashes. agent is the authenticated user
+// that the call is for; it enters the proposal hash only.
+//
+// The error is a [*Refusal].
+func (c *Contract) Prepare(agent, rawArguments string) (*Prepared, error) {
+	v := newValues(c.args)
+	frozen, err := snapshot.Prepare(rawArguments, func(tree any) (any, error) {
+		accepted, err := c.accept(tree, v)
+		if err != nil {
+			return nil, err
+		}
+		return accepted, nil
+	})
+	if err != nil {
+		return nil, c.refusal(err)
+	}
+	v.canonical = frozen.Canonical()
+	if c.needsRaw {
+		v.cut()
+	}
+	effect, refused := c.plan.render(v)
+	if refused != nil {
+		return nil, &Refusal{Tool: c.name, Err: refused}
+	}
+	text := appendEffect(make([]byte, 0, 1024), effect)
+	if len(text) > MaxEffectBytes {
+		return nil, &Refusal{Tool: c.name, Err: refuse(snapshot.StageEffect, ReasonEffectTooLarge, "")}
+	}
+	p := &Prepared{
+		ArgsCanonicalJSON: v.canonical,
+		ArgsDigest:        frozen.Digest(),
+		Effect:            effect,
+		EffectJSON:        string(text),
+		ContractHash:      c.hash,
+		ProposalHash:      proposalHash(agent, c.name, v.canonical),
+	}
+	p.Fingerprint = fingerprint(p.ProposalHash, c.namespace, contractID{c.name, c.manifest.Version, c.hash}, p.EffectJSON)
+	return p, nil
+}
+
+// refusal finds stage and reason in an error of package snapshot.
+func (c *Contract) refusal(err error) error {
+	refused := &snapshot.Error{Stage: snapshot.StageSchema, Reason: snapshot.ReasonSchema}
+	errors.As(err, &refused)
+	return &Refusal{Tool: c.name, Err: refused}
+}
+
+// accept is the schema step and the scope step: it returns the arguments that
+// are hashed, decided on and run, in a tree of its own.
+func (c *Contract) accept(tree any, v *values) (map[string]any, *snapshot.Error) {
+	sent, ok := tree.(map[string]any)
+	if !ok {
+		return nil, refuse(snapshot.StageSchema, ReasonWrongType, "")
+	}
+	if err := c.checkNames(sent); err != nil {
+		return nil, err
+	}
+	accepted := make(map[string]any, len(c.args))
+	for i, a := range c.args {
+		value, present := sent[a.name]
+		if !present {
+			if value = a.defaultValue(); value == nil {
+				if a.required {
+					return nil, refuse(snapshot.StageSchema, ReasonMissingArgument, a.name)
+				}
+				continue
+			}
+		} else {
+			var why refusal
+			if value, why = a.accept(value); why != "" {
+				return nil, refuse(snapshot.StageSchema, why, a.name)
+			}
+		}
+		accepted[a.name] = value
+		v.present[i] = true
+		v.texts[i] = templateText(value, "")
+	}
+	return accepted, c.checkScope(accepted)
+}
+
+// checkNames refuses arguments that the manifest does not declare.
+func (c *Contract) checkNames(sent map[string]any) *snapshot.Error {
+	unexpected := false
+	for name := range sent {
+		if _, known := c.index[name]; !known {
+			unexpected = true
+		}
+	}
+	if !unexpected {
+		return nil
+	}
+	// The name cannot be told, so that the position must do.
+	names := make([]string, 0, len(sent))
+	for name := range sent {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, compareUTF16)
+	i := slices.IndexFunc(names, func(name string) bool { _, known := c.index[name]; return !known })
+	return refuse(snapshot.StageSchema, ReasonUnexpectedArgument, "/"+strconv.Itoa(i))
+}
+
+// checkScope holds the accepted values to the scope.
+func (c *Contract) checkScope(accepted map[string]any) *snapshot.Error {
+	for _, a := range c.args {
+		if !a.scoped {
+			continue
+		}
+		if c.scope == nil {
+			return refuse(snapshot.StageScope, snapshot.Reason(c.problems[0].Reason), a.name)
+		}
+		value, present := accepted[a.name]
+		if !present {
+			continue
+		}
+		if why := a.checkScope(c.scope, value); why != "" {
+			return refuse(snapshot.StageScope, why, a.name)
+		}
+	}
+	return nil
+}
