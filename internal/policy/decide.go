@@ -104,7 +104,9 @@ func unhealthy(checks *checks, relevant []*statement) (Decision, bool) {
 	for _, s := range relevant {
 		for _, p := range checks.problems(s) {
 			if p.Severity == SeverityError {
-				errors = append(errors, EvaluationError{Policy: s.id, Message: p.String()})
+				errors = append(errors, EvaluationError{
+					Policy: s.id, Message: fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Message),
+				})
 				break
 			}
 		}

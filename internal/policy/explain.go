@@ -3,4 +3,109 @@
 
 package policy
 
-func (e *evaluator) nearMisses(bool) []NearMiss { return nil }
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/cedar-policy/cedar-go"
+	"github.com/cedar-policy/cedar-go/types"
+
+	"github.com/assent-dev/assent/internal/policy/cedartext"
+)
+
+// Bounds of an explanation: it is stored with the call.
+const (
+	maxNearMisses     = 16
+	maxConditionBytes = 256
+)
+
+// clauses are the parts of a policy's conditions that must all hold, each as a
+// policy of its own. They are made when a denial is explained for the first
+// time: most policies never need them.
+type clauses struct {
+	once sync.Once
+	list []clause
+}
+
+type clause struct {
+	pos    cedartext.Position
+	text   string
+	policy *cedar.Policy
+}
+
+// nearMisses names, for each permit in scope, the first part that did not hold.
+func (e *evaluator) nearMisses(approved bool) []NearMiss {
+	var misses []NearMiss
+	request := e.request.evaluation(approved, e.fingerprint)
+	for _, s := range e.policies {
+		if len(misses) == maxNearMisses || (e.expired != nil && e.expired()) {
+			break
+		}
+		if s.policy.Effect() != types.Permit {
+			continue
+		}
+		for _, part := range s.parts() {
+			if decision, _ := cedar.Authorize(only{part.policy}, e.request.entities, request); decision == types.Deny {
+				misses = append(misses, NearMiss{Policy: s.id, Line: part.pos.Line, Column: part.pos.Column, Condition: part.text})
+				break
+			}
+		}
+	}
+	return misses
+}
+
+// only is a set of one policy.
+type only struct{ policy *cedar.Policy }
+
+// All yields the policy.
+func (o only) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
+	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) { yield("part", o.policy) }
+}
+
+func (s *statement) parts() []clause {
+	s.clauses.once.Do(func() { s.clauses.list = s.readParts() })
+	return s.clauses.list
+}
+
+func (s *statement) readParts() []clause {
+	document, err := cedartext.Parse(s.source.source.Text)
+	if err != nil || s.index >= len(document.Policies) {
+		return nil
+	}
+	var list []clause
+	for _, condition := range document.Policies[s.index].Conditions {
+		word, parts := "when", condition.Body.Conjuncts()
+		if condition.Unless {
+			word, parts = "unless", []*cedartext.Expr{condition.Body}
+		}
+		for _, part := range parts {
+			source := document.Source(part)
+			text := fmt.Sprintf("permit (principal, action, resource) %s { %s };", word, source)
+			policies, err := cedar.NewPolicyListFromBytes("part", []byte(text))
+			if err != nil || len(policies) != 1 {
+				continue
+			}
+			if condition.Unless {
+				source = "unless { " + source + " }"
+			}
+			list = append(list, clause{pos: document.Pos(part), text: shorten(source), policy: policies[0]})
+		}
+	}
+	return list
+}
+
+// shorten puts a text on one line, and cuts it.
+func shorten(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= maxConditionBytes {
+		return text
+	}
+	end := maxConditionBytes
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}

@@ -72,6 +72,7 @@ func byName(a, b *Compiled) int { return strings.Compare(a.source.Name, b.source
 func (s *Set) With(c *Compiled) *Set {
 	sources := slices.Clone(s.part(c.source.Namespace).sources)
 	if i, found := slices.BinarySearchFunc(sources, c, byName); found {
+		s.forget(sources[i])
 		sources[i] = c
 	} else {
 		sources = slices.Insert(sources, i, c)
@@ -82,8 +83,24 @@ func (s *Set) With(c *Compiled) *Set {
 // Without returns the set with one object removed.
 func (s *Set) Without(key Key) *Set {
 	sources := slices.Clone(s.part(key.Namespace).sources)
-	sources = slices.DeleteFunc(sources, func(c *Compiled) bool { return c.Key() == key })
+	sources = slices.DeleteFunc(sources, func(c *Compiled) bool {
+		gone := c.Key() == key
+		if gone {
+			s.forget(c)
+		}
+		return gone
+	})
 	return s.withPart(key.Namespace, sources)
+}
+
+// forget drops what validation remembers of an object that goes out of force.
+// A decision that still rests on this set works it out again.
+func (s *Set) forget(c *Compiled) {
+	for namespace, known := range s.checks {
+		if c.source.Namespace == "" || c.source.Namespace == namespace {
+			known.forget(c.statements)
+		}
+	}
 }
 
 func (s *Set) withPart(namespace string, sources []*Compiled) *Set {

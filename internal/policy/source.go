@@ -61,10 +61,13 @@ type Compiled struct {
 // statement is one policy of a text.
 type statement struct {
 	id     string
+	index  int    // in the text
 	name   string // the @id annotation
 	source *Compiled
 	policy *cedar.Policy
 	scope  scope
+
+	clauses clauses
 }
 
 // Key names the object that the text came from.
@@ -112,6 +115,7 @@ func (c *Compiled) parse() {
 	for i, policy := range list {
 		c.statements = append(c.statements, &statement{
 			id:     fmt.Sprintf("%s#%d", c.Key(), i),
+			index:  i,
 			name:   string(policy.Annotations()["id"]),
 			source: c,
 			policy: policy,

@@ -6,18 +6,52 @@ package policy
 import (
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/assent-dev/assent/internal/policy/cedartext"
 )
 
-var inputPosition = regexp.MustCompile(`<input>:(\d+):(\d+)`)
+// Parts of the errors of cedar-go's parser.
+var (
+	inputPosition = regexp.MustCompile(`<input>:(\d+):(\d+)`)
+	inputPrefix   = regexp.MustCompile(`^(?:parser error: )?(?:parse error at )?(?:<input>:\d+:\d+)?(?: "[^"]*")?:? ?`)
+	namedPart     = regexp.MustCompile("`([^`]+)`|@(\\w+)|duplicate key: (\\w+)|^(\\w+) expects")
+)
 
-// syntaxProblem gives place and message of an error of cedar-go's parser.
+// syntaxProblem gives place and message of a text that cedar-go refused. Its
+// own errors point behind what is wrong, so that the text is read once more by
+// the grammar; what the grammar cannot see, such as an unknown function, is
+// looked for before the place that cedar-go gives.
 func (c *Compiled) syntaxProblem(err error) Problem {
+	document, syntax := cedartext.Parse(c.source.Text)
+	if syntax != nil {
+		return c.problem(syntax.Pos, syntax.Message)
+	}
+	if literal, ok := cedartext.Suspect(document.Tokens); ok {
+		return c.problem(literal.Pos, literal.Message)
+	}
 	pos := cedartext.Position{Line: 1, Column: 1}
 	if m := inputPosition.FindStringSubmatch(err.Error()); m != nil {
 		pos.Line, _ = strconv.Atoi(m[1])
 		pos.Column, _ = strconv.Atoi(m[2])
 	}
-	return c.problem(pos, err.Error())
+	message := inputPrefix.ReplaceAllString(err.Error(), "")
+	if m := namedPart.FindStringSubmatch(message); m != nil {
+		pos = lastBefore(c.source.Text, strings.Join(m[1:], ""), pos)
+	}
+	return c.problem(pos, message)
+}
+
+// lastBefore finds the last word in front of a place.
+func lastBefore(text, word string, limit cedartext.Position) cedartext.Position {
+	best := limit
+	for _, t := range cedartext.Scan(text) {
+		if t.Pos.Line > limit.Line || (t.Pos.Line == limit.Line && t.Pos.Column >= limit.Column) {
+			break
+		}
+		if t.Text == word {
+			best = t.Pos
+		}
+	}
+	return best
 }

@@ -136,8 +136,7 @@ func (s *scanner) next() Kind {
 		}
 		return KindInt
 	case isIdentStart(first):
-		s.scanIdent()
-		return KindIdent
+		return s.scanIdent(first)
 	default:
 		return s.scanOperator(first)
 	}
@@ -157,11 +156,20 @@ func (s *scanner) scanString() Kind {
 	return KindInvalid
 }
 
-func (s *scanner) scanIdent() {
-	for !s.done() {
-		r, _ := utf8.DecodeRuneInString(s.text[s.pos.Offset:])
+// scanIdent takes a word with a foreign letter as a whole, so that it causes
+// one message instead of many; Cedar's own identifiers are ASCII.
+func (s *scanner) scanIdent(first rune) Kind {
+	kind := KindIdent
+	for r := first; ; {
+		if r >= utf8.RuneSelf {
+			kind = KindInvalid
+		}
+		if s.done() {
+			return kind
+		}
+		r, _ = utf8.DecodeRuneInString(s.text[s.pos.Offset:])
 		if !isIdentStart(r) && !isDigit(r) {
-			return
+			return kind
 		}
 		s.advance()
 	}
@@ -204,8 +212,4 @@ func (s *scanner) required(more bool) Kind {
 
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 
-// isIdentStart is wider than Cedar's rule, so that a word with a foreign letter
-// is one token, and one message, instead of many.
-func isIdentStart(r rune) bool {
-	return r == '_' || unicode.IsLetter(r)
-}
+func isIdentStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }

@@ -1,0 +1,84 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/policy/cedartext"
+)
+
+// neverHere is an attribute that no schema declares.
+const neverHere = "context.assent_never_declared"
+
+// oddities warns about conditions that are sound and pointless: they cannot
+// hold for any tool in scope, or ask for an attribute that no tool has.
+func (c *checks) oddities(l *locator, unknown *unknownNames) []Problem {
+	if l.policy == nil || len(unknown.types)+len(unknown.actions) > 0 {
+		return nil
+	}
+	var warnings []Problem
+	for _, condition := range l.policy.Conditions {
+		for _, e := range hasTests(condition.Body) {
+			if name, ok := l.pointless(e); ok {
+				warnings = append(warnings, c.at(l, e, fmt.Sprintf("no tool in scope has the attribute %s, so that this test is always false", name)))
+			}
+		}
+	}
+	for _, condition := range l.policy.Conditions {
+		if l.impossible(condition) && len(warnings) == 0 {
+			warnings = append(warnings, c.at(l, condition.Body, "the condition cannot hold for any tool in scope, so that the policy never applies"))
+		}
+	}
+	return warnings
+}
+
+func (c *checks) at(l *locator, e *cedartext.Expr, message string) Problem {
+	p := c.problem(l.statement, SeverityWarning, message)
+	pos := l.document.Pos(e)
+	p.Line, p.Column = pos.Line, pos.Column
+	return p
+}
+
+// hasTests lists the tests with "has" in an expression.
+func hasTests(e *cedartext.Expr) []*cedartext.Expr {
+	var all []*cedartext.Expr
+	if e.Op == "has" {
+		all = append(all, e)
+	}
+	for _, kid := range e.Kids {
+		all = append(all, hasTests(kid)...)
+	}
+	return all
+}
+
+// pointless says whether "has" asks a plain path for an attribute that is not
+// there for any action in scope.
+func (l *locator) pointless(e *cedartext.Expr) (string, bool) {
+	known := l.attributes(e.Kids[0])
+	names := strings.TrimPrefix(strings.TrimSpace(l.document.Source(e)[len(l.document.Source(e.Kids[0])):]), "has")
+	name, _, _ := strings.Cut(strings.Trim(names, " \"\n\t"), ".")
+	if len(known) == 0 {
+		return "", false
+	}
+	for one := range known {
+		if string(one) == name {
+			return "", false
+		}
+	}
+	return name, true
+}
+
+// impossible says whether a condition is false for each tool in scope. Where
+// the validator knows that a test is false it does not look at what hangs on
+// it, so that a mistake put there goes unnoticed.
+func (l *locator) impossible(c cedartext.Condition) bool {
+	test := "if (%s) then " + neverHere + " == 1 else true"
+	if c.Unless {
+		test = "if !(%s) then " + neverHere + " == 1 else true"
+	}
+	messages, ok := l.probe(fmt.Sprintf(test, l.document.Source(c.Body)), nil)
+	return ok && len(messages) == 0
+}
