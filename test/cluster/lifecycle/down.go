@@ -46,13 +46,13 @@ func (c *cluster) tearDown(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if c.rec.Mode == ModeNode {
+	if c.rec.Machine != nil {
 		err = c.stopNode(ctx)
 	}
 	if stopErr := c.stopRest(); stopErr != nil {
 		err = errors.Join(err, stopErr)
 	}
-	if c.rec.Mode == ModeNode {
+	if c.rec.Machine != nil {
 		err = errors.Join(err, c.restoreMachine(ctx))
 	}
 	if err != nil {

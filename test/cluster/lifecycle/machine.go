@@ -24,16 +24,17 @@ import (
 // every process that was started directly has ended.
 func (c *cluster) restoreMachine(ctx context.Context) error {
 	var failures []error
-	if c.rec.OwnsPodCgroups {
+	if c.rec.Machine.OwnsPodCgroups {
 		failures = append(failures, killPodProcesses())
 	}
 	failures = append(failures, c.killShims())
 	failures = append(failures, c.unmountAll())
-	if c.rec.OwnsPodCgroups {
+	if c.rec.Machine.OwnsPodCgroups {
 		failures = append(failures, removePodCgroups())
 	}
 	failures = append(failures, c.removeNetwork(ctx))
 	failures = append(failures, c.removeLogLinks())
+	failures = append(failures, removeNetworkResults())
 	return errors.Join(failures...)
 }
 
@@ -186,6 +187,26 @@ func (c *cluster) removeLogLinks() error {
 		target, err := os.Readlink(link)
 		if err == nil && strings.HasPrefix(target, c.State+"/") {
 			failures = append(failures, os.Remove(link))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// removeNetworkResults removes what the network plugins remember of Pods that
+// were not removed in order. libcni keeps it in a folder that containerd does not
+// let us choose, in files named after the network and the sandbox.
+func removeNetworkResults() error {
+	const folder = "/var/lib/cni/results/"
+	ours, err := filepath.Glob(folder + networkName + "-*-eth0")
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, file := range ours {
+		sandbox := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), networkName+"-"), "-eth0")
+		failures = append(failures, os.Remove(file))
+		if err := os.Remove(folder + "cni-loopback-" + sandbox + "-lo"); !errors.Is(err, fs.ErrNotExist) {
+			failures = append(failures, err)
 		}
 	}
 	return errors.Join(failures...)

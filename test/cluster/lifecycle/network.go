@@ -21,6 +21,9 @@ import (
 // members: Pods hang on the machine by one veth pair each.
 const bridgeName = "assent0"
 
+// networkName is the Pod network's name in its configuration.
+const networkName = "assent"
+
 // masqueradeTable holds the one rule that lets Pods reach other machines. Its
 // name marks it as this cluster's, so that it can be removed without a trace.
 const masqueradeTable = "assent-cluster"
@@ -41,16 +44,6 @@ var sysctls = []string{
 
 // makeNetwork gives the node its address and the Pods their way out.
 func (c *cluster) makeNetwork(ctx context.Context) error {
-	if err := c.checkBridge(); err != nil {
-		return err
-	}
-	if err := checkRoutes(); err != nil {
-		return err
-	}
-	c.rec.Sysctls = readSysctls()
-	if err := c.save(c.rec); err != nil {
-		return err
-	}
 	if err := makeBridge(c.State); err != nil {
 		return err
 	}
@@ -161,7 +154,7 @@ func (c *cluster) removeNetwork(ctx context.Context) error {
 	if link, err := netlink.LinkByName(bridgeName); err == nil && link.Attrs().Alias == c.State {
 		failures = append(failures, netlink.LinkDel(link))
 	}
-	for name, value := range c.rec.Sysctls {
+	for name, value := range c.rec.Machine.Sysctls {
 		failures = append(failures, writeSysctl(name, value))
 	}
 	return errors.Join(failures...)

@@ -21,14 +21,13 @@ var files embed.FS
 
 // settings fills the templates and manifests.
 type settings struct {
-	// of containerd
-	Root, State, Socket, RuncRoot  string
-	PauseImage, DNSImage           string
-	PluginFolder, NetworkConfig    string
-	AddressData, PodCIDR           string
-	PKI, PodLogs, VolumePlugins    string
-	ResolvConf, DNS, ClusterDomain string
-	NodeName, NodeIP, Kubeconfig   string
+	Root, State, Socket, RuncRoot     string
+	PauseImage, DNSImage              string
+	PluginFolder, NetworkConfig       string
+	NetworkName, AddressData, PodCIDR string
+	PKI, PodLogs, VolumePlugins       string
+	ResolvConf, DNS, ClusterDomain    string
+	NodeName, NodeIP, Kubeconfig      string
 }
 
 const (
@@ -41,16 +40,16 @@ func (c *cluster) settings(found tools) settings {
 		Root: c.data("containerd"), State: c.Layout.run("containerd"), Socket: c.containerdSocket(), RuncRoot: c.Layout.run("runc"),
 		PauseImage: pauseImage, DNSImage: dnsImage,
 		PluginFolder: found.plugins, NetworkConfig: c.conf("cni"),
-		AddressData: c.data("addresses"), PodCIDR: podCIDR,
+		NetworkName: networkName, AddressData: c.data("addresses"), PodCIDR: podCIDR,
 		PKI: c.pki(""), PodLogs: c.data("pod-logs"), VolumePlugins: c.data("volume-plugins"),
 		ResolvConf: c.conf("resolv.conf"), DNS: dnsServiceIP, ClusterDomain: clusterDomain,
 		NodeName: nodeName, NodeIP: nodeIP, Kubeconfig: c.conf("kube-proxy.kubeconfig"),
 	}
 }
 
-// prepareNode gets the machine ready for a node: packages, configuration files
-// and network, in this order, so that a machine that cannot do it stays as it
-// was.
+// prepareNode gets the machine ready for a node. Everything that can refuse comes
+// before the first change, so that a machine that cannot do it, or has a node
+// already, stays as it was.
 func (c *cluster) prepareNode(ctx context.Context) error {
 	found, err := c.findTools(ctx)
 	if err != nil {
@@ -59,7 +58,16 @@ func (c *cluster) prepareNode(ctx context.Context) error {
 	if err := c.writeConfig(c.settings(found)); err != nil {
 		return err
 	}
-	c.rec.OwnsPodCgroups = len(podCgroups()) == 0
+	if err := c.checkBridge(); err != nil {
+		return err
+	}
+	if err := checkRoutes(); err != nil {
+		return err
+	}
+	c.rec.Machine = &machineBefore{Sysctls: readSysctls(), OwnsPodCgroups: len(podCgroups()) == 0}
+	if err := c.save(c.rec); err != nil {
+		return err
+	}
 	return c.makeNetwork(ctx)
 }
 

@@ -32,13 +32,20 @@ type record struct {
 	Server string `json:"server"`
 	// Processes in the order they were started.
 	Processes []Process `json:"processes"`
-	// Sysctls holds the kernel settings as they were, by path below /proc/sys.
-	Sysctls map[string]string `json:"sysctls,omitempty"`
-	// OwnsPodCgroups is true if no kubelet's Pod cgroups existed before, so
-	// that whatever is in them now is this cluster's.
-	OwnsPodCgroups bool `json:"ownsPodCgroups,omitempty"`
+	// Machine is what a node has to put back; nil until it changes anything
+	// outside of its folders, so that a node that was refused undoes nothing.
+	Machine *machineBefore `json:"machine,omitempty"`
 	// Ready is set when everything has started.
 	Ready bool `json:"ready"`
+}
+
+// machineBefore is how the machine was before a node changed it.
+type machineBefore struct {
+	// Sysctls by path below /proc/sys.
+	Sysctls map[string]string `json:"sysctls"`
+	// OwnsPodCgroups is true if no kubelet's Pod cgroups existed, so that
+	// whatever is in them later is this cluster's.
+	OwnsPodCgroups bool `json:"ownsPodCgroups"`
 }
 
 // load returns nil without an error when no cluster was started here.
