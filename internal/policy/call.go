@@ -3,7 +3,10 @@
 
 package policy
 
-import "slices"
+import (
+	"reflect"
+	"slices"
+)
 
 // Effect kinds.
 const (
@@ -49,8 +52,9 @@ type Argument struct {
 	// Required says that every prepared call has the argument: it is required
 	// or has a default.
 	Required bool
-	// Schema is the JSON Schema, as text, of kind object or array.
-	Schema string
+	// Schema is the decoded JSON Schema of kind object or array, or nil. It is
+	// read, and never changed.
+	Schema any
 }
 
 // name is what policies call the tool.
@@ -67,8 +71,13 @@ func (t *Tool) equal(o *Tool) bool {
 		t.Version == o.Version && t.ContractHash == o.ContractHash && t.RiskTier == o.RiskTier &&
 		t.CedarResource == o.CedarResource && t.CedarAction == o.CedarAction &&
 		t.HumanApproval == o.HumanApproval && t.StringArguments == o.StringArguments &&
-		t.EffectKind == o.EffectKind && slices.Equal(t.Arguments, o.Arguments) &&
-		slices.Equal(t.MCPArguments, o.MCPArguments)
+		t.EffectKind == o.EffectKind && slices.EqualFunc(t.Arguments, o.Arguments, sameArgument) &&
+		slices.EqualFunc(t.MCPArguments, o.MCPArguments, sameArgument)
+}
+
+func sameArgument(a, b Argument) bool {
+	return a.Name == b.Name && a.Kind == b.Kind && a.Required == b.Required &&
+		(a.Schema == nil && b.Schema == nil || reflect.DeepEqual(a.Schema, b.Schema))
 }
 
 // clone copies the tool, so that nobody else can change it.

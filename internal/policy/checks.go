@@ -143,7 +143,7 @@ func (c *checks) problems(s *statement) []Problem {
 // policy accepts.
 func (c *checks) matching(s *statement) []*actionTypes {
 	candidates := c.ordered
-	if uids, fixed := s.scope.action.single(); fixed {
+	if uids, ok := s.scope.action.fixed(); ok {
 		candidates = nil
 		for _, uid := range uids {
 			if a := c.actions[uid]; a != nil {
@@ -162,66 +162,66 @@ func (c *checks) matching(s *statement) []*actionTypes {
 	return found
 }
 
-// Review lists what is wrong with one object, errors and warnings. A
-// ClusterToolPolicy is checked against the tools of each namespace; that it
-// names something unknown is only odd if no namespace knows it.
-func (s *Set) Review(key Key) (errors, warnings []Problem) {
-	i := slices.IndexFunc(s.part(key.Namespace).sources, func(c *Compiled) bool { return c.Key() == key })
-	if i < 0 {
-		return nil, nil
-	}
-	source := s.part(key.Namespace).sources[i]
-	if source.Broken() {
-		return slices.Clone(source.problems), nil
-	}
-	for _, one := range source.statements {
-		bad, odd := s.reviewStatement(key, one)
-		errors, warnings = append(errors, bad...), append(warnings, odd...)
-	}
-	return errors, warnings
+// Report is what is known of one object.
+type Report struct {
+	// Policies is how many policies the text holds; 0 while it is unreadable.
+	Policies int
+	// Problems are errors and warnings, in the order of the policies.
+	Problems []Problem
 }
 
-func (s *Set) reviewStatement(key Key, one *statement) (errors, warnings []Problem) {
-	if key.Namespace != "" {
-		c, ok := s.checks[key.Namespace]
-		if !ok {
-			c = newChecks(key.Namespace, nil, nil)
+// Report lists what is wrong with one object. A ClusterToolPolicy is checked
+// against the tools of each namespace; that it names something unknown is only
+// odd if no namespace knows it.
+func (s *Set) Report(key Key) Report {
+	var r Report
+	for _, source := range s.part(key.Namespace).sources {
+		if source.Key() != key {
+			continue
 		}
-		return split(c.problems(one))
+		r.Policies = len(source.statements)
+		r.Problems = append(r.Problems, source.problems...)
+		for _, one := range source.statements {
+			r.Problems = append(r.Problems, s.review(key.Namespace, one)...)
+		}
 	}
+	return r
+}
+
+func (s *Set) review(namespace string, one *statement) []Problem {
+	if namespace != "" {
+		return s.checksIn(namespace).problems(one)
+	}
+	var problems []Problem
 	odd := map[string]int{}
 	for _, namespace := range slices.Sorted(maps.Keys(s.checks)) {
-		bad, warned := split(s.checks[namespace].problems(one))
-		errors = append(errors, bad...)
-		for _, p := range warned {
+		for _, p := range s.checks[namespace].problems(one) {
+			if p.Severity == SeverityError {
+				problems = append(problems, p)
+				continue
+			}
 			p.Namespace = ""
 			if odd[p.String()]++; odd[p.String()] == len(s.checks) {
-				warnings = append(warnings, p)
+				problems = append(problems, p)
 			}
 		}
 	}
-	return errors, warnings
+	return problems
 }
 
-func split(problems []Problem) (errors, warnings []Problem) {
-	for _, p := range problems {
-		if p.Severity == SeverityError {
-			errors = append(errors, p)
-		} else {
-			warnings = append(warnings, p)
-		}
+// checksIn gives the checks of a namespace, which may have no tools.
+func (s *Set) checksIn(namespace string) *checks {
+	if c, ok := s.checks[namespace]; ok {
+		return c
 	}
-	return errors, warnings
+	return newChecks(namespace, nil, nil)
 }
 
 // Problems lists what is wrong with the policies that apply in a namespace,
 // against the tools there: everything that can deny a call in it.
 func (s *Set) Problems(namespace string) []Problem {
 	var all []Problem
-	c, ok := s.checks[namespace]
-	if !ok {
-		c = newChecks(namespace, nil, nil)
-	}
+	c := s.checksIn(namespace)
 	for _, p := range s.partsFor(namespace) {
 		for _, source := range p.sources {
 			all = append(all, source.problems...)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cedar-policy/cedar-go/types"
+
 	"github.com/assent-dev/assent/snapshot"
 )
 
@@ -90,8 +92,9 @@ func (s *Set) unreadable(namespace string) (Decision, bool) {
 // relevant lists the policies whose scope accepts the request, by ID.
 func (s *Set) relevant(namespace string, r *request) []*statement {
 	var found []*statement
+	actions, resources := []types.EntityUID{r.action}, []types.EntityUID{r.resource}
 	for _, p := range s.partsFor(namespace) {
-		found = p.index.candidates(found, r.action, r.resource)
+		found = p.index.candidates(found, actions, resources)
 	}
 	found = slices.DeleteFunc(found, func(s *statement) bool { return !s.scope.matches(r) })
 	slices.SortFunc(found, func(a, b *statement) int { return strings.Compare(a.id, b.id) })

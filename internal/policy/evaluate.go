@@ -53,20 +53,26 @@ func (e *evaluator) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	}
 }
 
-// evaluate asks all policies once. cedar-go reports a condition that failed and
-// goes on without the policy; here it fails the evaluation.
-func (e *evaluator) evaluate(approved bool) (o outcome) {
+// evaluate asks all policies once, as if the call were approved or not.
+func (e *evaluator) evaluate(approved bool) outcome {
+	o := e.ask(e.request.entities, e.request.evaluation(approved, e.fingerprint))
 	o.approved = approved
+	return o
+}
+
+// ask puts one request before all policies. cedar-go reports a condition that
+// failed and goes on without the policy; here it fails the evaluation.
+func (e *evaluator) ask(entities types.EntityGetter, request types.Request) (o outcome) {
 	e.current, e.timedOut = nil, false
 	defer func() {
 		// The value of the panic is dropped: it may quote an argument.
 		if recover() != nil {
-			o = outcome{approved: approved, failure: ReasonPolicyPanic, errors: []EvaluationError{
+			o = outcome{failure: ReasonPolicyPanic, errors: []EvaluationError{
 				{Policy: e.current.id, Message: "the evaluation panicked; report this with the text of the policy"},
 			}}
 		}
 	}()
-	decision, diagnostic := cedar.Authorize(e, e.request.entities, e.request.evaluation(approved, e.fingerprint))
+	decision, diagnostic := cedar.Authorize(e, entities, request)
 	if e.timedOut {
 		o.failure = ReasonPolicyTimeout
 		o.errors = []EvaluationError{{Policy: e.current.id, Message: "the time for the decision ran out before this policy"}}

@@ -7,7 +7,8 @@ import "github.com/cedar-policy/cedar-go/types"
 
 // index finds the policies that could match a request by the action and the
 // resource of their scope, so that a decision costs what the tool's own
-// policies cost. Actions and resources have no parents, so that "in" is "==".
+// policies cost. "==" and "in" share a place: what is looked up is an entity
+// with all that it lies in, and the evaluation tells the two apart.
 type index map[indexKey][]*statement
 
 // indexKey holds what a scope fixes; what is empty it leaves open.
@@ -30,14 +31,14 @@ func newIndex(sources []*Compiled) index {
 }
 
 // keys lists the places of a policy in the index. A policy whose scope accepts
-// no action or no resource has none.
+// no action or no resource may have none.
 func (s scope) keys() []indexKey {
-	actions, fixed := s.action.single()
-	if !fixed {
+	actions, ok := s.action.fixed()
+	if !ok {
 		actions = []types.EntityUID{{}}
 	}
-	resources, fixed := s.resource.single()
-	if !fixed {
+	resources, ok := s.resource.fixed()
+	if !ok {
 		resources = []types.EntityUID{{}}
 	}
 	keys := make([]indexKey, 0, len(actions)*len(resources))
@@ -53,12 +54,19 @@ func (s scope) keys() []indexKey {
 	return keys
 }
 
-// candidates appends the policies that could match, each once.
-func (ix index) candidates(to []*statement, action, resource types.EntityUID) []*statement {
-	for _, a := range [...]types.EntityUID{action, {}} {
-		to = append(to, ix[indexKey{action: a, resource: resource}]...)
-		to = append(to, ix[indexKey{action: a, is: resource.Type}]...)
-		to = append(to, ix[indexKey{action: a}]...)
+// candidates appends the policies that could match, each once. actions and
+// resources hold the entity and what it lies in; with us, nothing.
+func (ix index) candidates(to []*statement, actions, resources []types.EntityUID) []*statement {
+	for _, action := range actions {
+		to = ix.forAction(to, action, resources)
 	}
-	return to
+	return ix.forAction(to, types.EntityUID{}, resources)
+}
+
+func (ix index) forAction(to []*statement, action types.EntityUID, resources []types.EntityUID) []*statement {
+	for _, resource := range resources {
+		to = append(to, ix[indexKey{action: action, resource: resource}]...)
+	}
+	to = append(to, ix[indexKey{action: action, is: resources[0].Type}]...)
+	return append(to, ix[indexKey{action: action}]...)
 }

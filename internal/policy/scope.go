@@ -79,10 +79,9 @@ func (c constraint) accepts(uid types.EntityUID, parents types.EntityUIDSet) boo
 	return false
 }
 
-// single lists the entities that the constraint can accept when no entity has
-// parents, as is so for actions and resources; ok is false when there is no
-// such list.
-func (c constraint) single() (uids []types.EntityUID, ok bool) {
+// fixed lists the entities that an accepted one must be or lie in; ok is false
+// when there is no such list.
+func (c constraint) fixed() (uids []types.EntityUID, ok bool) {
 	switch {
 	case c.equal != nil:
 		return []types.EntityUID{*c.equal}, true
@@ -90,9 +89,7 @@ func (c constraint) single() (uids []types.EntityUID, ok bool) {
 		return nil, false
 	}
 	for _, uid := range c.in {
-		if (c.is == "" || c.is == uid.Type) && !slices.Contains(uids, uid) {
-			uids = append(uids, uid)
-		}
+		uids = appendNew(uids, uid)
 	}
 	return uids, true
 }

@@ -54,30 +54,65 @@ func NewSet(limits Limits, compiled ...*Compiled) (*Set, error) {
 		byNamespace[c.source.Namespace] = append(byNamespace[c.source.Namespace], c)
 	}
 	s := &Set{limits: limits.withDefaults(), parts: map[string]*part{}, checks: map[string]*checks{}}
-	for namespace, sources := range byNamespace {
-		slices.SortFunc(sources, byName)
-		for i := 1; i < len(sources); i++ {
-			if sources[i].Key() == sources[i-1].Key() {
-				return nil, fmt.Errorf("policy %s is given twice; name each object once", sources[i].Key())
-			}
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
+		var err error
+		if s, err = s.WithNamespace(namespace, byNamespace[namespace]...); err != nil {
+			return nil, err
 		}
-		s.parts[namespace] = newPart(namespace, sources)
 	}
 	return s, nil
 }
 
 func byName(a, b *Compiled) int { return strings.Compare(a.source.Name, b.source.Name) }
 
-// With returns the set with one object added, or replaced.
+// With returns the set with one object added, or replaced. An object that is
+// there already, as it is, leaves the set as it is.
 func (s *Set) With(c *Compiled) *Set {
 	sources := slices.Clone(s.part(c.source.Namespace).sources)
 	if i, found := slices.BinarySearchFunc(sources, c, byName); found {
+		if sources[i].same(c) {
+			return s
+		}
 		s.forget(sources[i])
 		sources[i] = c
 	} else {
 		sources = slices.Insert(sources, i, c)
 	}
 	return s.withPart(c.source.Namespace, sources)
+}
+
+// WithNamespace returns the set with all objects of a namespace, or with an
+// empty name the cluster's, replaced. What is there already, as it is, stays,
+// with all that is known of it. An object of another namespace, or one given
+// twice, is an error.
+func (s *Set) WithNamespace(namespace string, compiled ...*Compiled) (*Set, error) {
+	sources := slices.Clone(compiled)
+	slices.SortFunc(sources, byName)
+	old := s.part(namespace).sources
+	for i, c := range sources {
+		if c.source.Namespace != namespace {
+			return nil, fmt.Errorf("policy %s does not belong to namespace %q", c.Key(), namespace)
+		}
+		if i > 0 && sources[i-1].Key() == c.Key() {
+			return nil, duplicate(c)
+		}
+		if j, found := slices.BinarySearchFunc(old, c, byName); found && old[j].same(c) {
+			sources[i] = old[j]
+		}
+	}
+	if slices.Equal(sources, old) {
+		return s, nil
+	}
+	for _, c := range old {
+		if i, found := slices.BinarySearchFunc(sources, c, byName); !found || sources[i] != c {
+			s.forget(c)
+		}
+	}
+	return s.withPart(namespace, sources), nil
+}
+
+func duplicate(c *Compiled) error {
+	return fmt.Errorf("policy %s is given twice; name each object once", c.Key())
 }
 
 // Without returns the set with one object removed.

@@ -6,8 +6,6 @@ package policy
 import (
 	"maps"
 	"slices"
-
-	"github.com/assent-dev/assent/snapshot"
 )
 
 // shapeKind is how a JSON value becomes a Cedar value.
@@ -67,15 +65,11 @@ func argumentShape(a *Argument, asText bool) *shape {
 
 // schemaShape derives a shape from a JSON Schema 2020-12. It takes from the
 // schema only what every valid value satisfies: type, properties, required,
-// items, const, enum and local $ref. All other keywords narrow further, so that
-// ignoring them is safe.
-func schemaShape(kind, text string) *shape {
-	root, err := snapshot.Decode(text)
-	if err != nil {
-		root = map[string]any{}
-	}
-	d := &deriver{root: root, left: maxShapes}
-	s, _ := d.shape(root, maxShapeDepth)
+// items, const, enum, allOf and local $ref. All other keywords narrow further,
+// so that ignoring them is safe.
+func schemaShape(kind string, schema any) *shape {
+	d := &deriver{root: schema, left: maxShapes}
+	s, _ := d.shape(schema, maxShapeDepth)
 	if want := map[string]shapeKind{"object": shapeRecord, "array": shapeSet}[kind]; s.kind != want {
 		// The schema does not say so, but the argument's type does.
 		s = d.bare(want)
@@ -104,6 +98,17 @@ func (d *deriver) shape(schema any, depth int) (s *shape, nullable bool) {
 	if node == nil || d.left <= 0 || depth <= 0 {
 		return &shape{}, true
 	}
+	s, nullable = d.own(node, depth)
+	all, _ := node["allOf"].([]any)
+	for _, one := range all {
+		other, otherNullable := d.shape(one, depth-1)
+		s, nullable = both(s, other), nullable && otherNullable
+	}
+	return s, nullable
+}
+
+// own derives what the schema's own keywords say.
+func (d *deriver) own(node map[string]any, depth int) (s *shape, nullable bool) {
 	name, nullable := schemaType(node)
 	switch name {
 	case "string":
@@ -115,19 +120,52 @@ func (d *deriver) shape(schema any, depth int) (s *shape, nullable bool) {
 	case "boolean":
 		return &shape{kind: shapeBool}, nullable
 	case "array":
-		elem, nullableElem := &shape{}, false
-		if items, ok := node["items"]; ok && node["prefixItems"] == nil {
-			elem, nullableElem = d.shape(items, depth-1)
-		}
-		if nullableElem {
-			elem = &shape{}
-		}
-		return &shape{kind: shapeSet, elem: elem}, nullable
+		return &shape{kind: shapeSet, elem: d.elem(node, depth)}, nullable
 	case "object":
 		return d.record(node, depth), nullable
 	default:
 		return &shape{}, true
 	}
+}
+
+// elem derives the shape of the elements. Elements that differ by position, or
+// that may be null, have none.
+func (d *deriver) elem(node map[string]any, depth int) *shape {
+	items, ok := node["items"]
+	if !ok || node["prefixItems"] != nil {
+		return &shape{}
+	}
+	elem, nullable := d.shape(items, depth-1)
+	if nullable {
+		return &shape{}
+	}
+	return elem
+}
+
+// both is the shape of values that have two shapes.
+func both(a, b *shape) *shape {
+	switch {
+	case a.kind == shapeOpen:
+		return b
+	case b.kind == shapeOpen:
+		return a
+	case a.kind == shapeLong && b.kind == shapeDecimal, a.kind == shapeDecimal && b.kind == shapeLong:
+		return &shape{kind: shapeLong}
+	case a.kind != b.kind:
+		return &shape{}
+	case a.kind == shapeSet:
+		return &shape{kind: shapeSet, elem: both(a.elem, b.elem)}
+	case a.kind != shapeRecord:
+		return a
+	}
+	fields := maps.Clone(a.fields)
+	for name, f := range b.fields {
+		if other, ok := fields[name]; ok {
+			f = field{shape: both(f.shape, other.shape), required: f.required || other.required}
+		}
+		fields[name] = f
+	}
+	return &shape{kind: shapeRecord, fields: fields}
 }
 
 func (d *deriver) record(node map[string]any, depth int) *shape {

@@ -77,6 +77,11 @@ func (c *Compiled) Key() Key { return c.source.Key() }
 // decision.
 func (c *Compiled) Digest() string { return c.digest }
 
+// same says whether two readings of an object are the same.
+func (c *Compiled) same(o *Compiled) bool {
+	return c.digest == o.digest && c.Broken() == o.Broken()
+}
+
 // Len is the number of policies of the text.
 func (c *Compiled) Len() int { return len(c.statements) }
 

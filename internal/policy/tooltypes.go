@@ -60,7 +60,7 @@ func mcpShape(tool *Tool) *shape {
 	fields := make(map[string]field, len(tool.MCPArguments))
 	for i := range tool.MCPArguments {
 		a := &tool.MCPArguments[i]
-		fields[a.Name] = field{shape: argumentShape(a, false), required: a.Required}
+		fields[a.Name] = field{shape: argumentShape(a, tool.StringArguments), required: a.Required}
 	}
 	return &shape{kind: shapeRecord, fields: fields}
 }
