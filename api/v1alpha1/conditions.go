@@ -88,7 +88,7 @@ const ConditionDispatched = "Dispatched"
 // ConditionCompleted is on ToolProposal. It is True when the call ended,
 // whatever the end; the reason is that of status.reason.
 //
-// Reasons for True: Succeeded, ToolFailed, TimedOut, NeverStarted,
+// Reasons for True: Succeeded, ToolFailed, TimedOut, NeverStarted, PodSpecDrift,
 // ResultSchemaViolation, ResultLost, NameSquatted and those of the decision.
 const ConditionCompleted = "Completed"
 
@@ -137,6 +137,9 @@ const (
 	// ReasonNameSquatted says that a Job of somebody else's has the name of
 	// ours. It is never adopted.
 	ReasonNameSquatted = "NameSquatted"
+	// ReasonPodSpecDrift says that the call's Pod was changed by somebody else,
+	// so that it did not get the call.
+	ReasonPodSpecDrift = "PodSpecDrift"
 	// ReasonNeverStarted says that no runner ever fetched the call: it is safe
 	// to propose it again.
 	ReasonNeverStarted = "NeverStarted"

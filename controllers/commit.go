@@ -1,0 +1,196 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/contract"
+	"github.com/assent-dev/assent/internal/job"
+	"github.com/assent-dev/assent/internal/proposal"
+)
+
+// This file is the commit point: the one place where a call is granted, and
+// the only one of the project that creates Jobs. The order of its steps is its
+// whole meaning:
+//
+//  1. read everything live and decide again: what the informers say is never
+//     enough to let something happen;
+//  2. make the record durable;
+//  3. write the grant, with UID and resourceVersion, so that one writer wins;
+//  4. create the Job under a name that only this grant leads to.
+//
+// A crash after 2 leaves a record of a grant that was not made, after 3 a
+// grant whose Job is still missing, which the next pass creates.
+
+// commit grants a call, unless live facts say otherwise.
+func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
+	p := &v1alpha1.ToolProposal{}
+	if err := r.Live.Get(ctx, key, p); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if p.Status.Dispatch != nil || p.Status.Phase.Terminal() {
+		// Granted or ended before; the informer will show it.
+		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	if behind, err := r.Behind(ctx, p.Namespace); err != nil || behind {
+		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, err
+	}
+	f, err := r.gather(ctx, r.Live, p)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	plan := proposal.Decide(f.Observed, r.Now())
+	if !plan.Dispatch {
+		return r.applyPlan(ctx, f, plan)
+	}
+	return r.grant(ctx, f, plan)
+}
+
+func (r *ProposalReconciler) grant(ctx context.Context, f *facts, plan proposal.Plan) (ctrl.Result, error) {
+	namespace, err := r.executionNamespace(ctx, f.Proposal.Namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	expected, err := r.expectedJob(f.Proposal, f.Seal, f.contract, namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	next := f.Proposal.DeepCopy()
+	setPlan(next, plan, r.Now())
+	setDispatch(next, expected, plan, r.Now(), r.Settings().StartTimeout)
+	if err := r.recordGrant(ctx, next, f, &plan); err != nil {
+		return r.auditUnavailable(ctx, f.Proposal, err)
+	}
+	if err := r.writeStatus(ctx, f.Proposal, next); err != nil {
+		return ctrl.Result{}, err
+	}
+	if plan.Approval != nil {
+		if err := r.consumeReceipts(ctx, plan.Approval.Receipts); err != nil && !apierrors.IsConflict(err) {
+			return ctrl.Result{}, err
+		}
+	}
+	return r.createJob(ctx, next, f.contract, expected)
+}
+
+// setDispatch writes the grant into the status.
+func setDispatch(p *v1alpha1.ToolProposal, expected *batchv1.Job, plan proposal.Plan, now time.Time, start time.Duration) {
+	d := &v1alpha1.Dispatch{
+		JobNamespace: expected.Namespace,
+		JobName:      expected.Name,
+		TemplateHash: expected.Annotations[v1alpha1.AnnotationTemplateHash],
+		Time:         metav1.NewTime(now),
+		Deadline:     metav1.NewTime(now.Add(start)),
+	}
+	if plan.Approval != nil {
+		for _, receipt := range plan.Approval.Receipts {
+			d.Receipts = append(d.Receipts, v1alpha1.ConsumedReceipt{
+				Name: receipt.Name, UID: receipt.UID, Approver: receipt.Spec.Approver.Username,
+			})
+		}
+	}
+	p.Status.Dispatch = d
+	p.Status.Reason, p.Status.Message = v1alpha1.ReasonGranted, "the call was granted"
+	setCondition(p, v1alpha1.ConditionDispatched, metav1.ConditionTrue, v1alpha1.ReasonGranted, "the call was granted")
+}
+
+// createJob creates the Job of a grant. One that exists already is ours from
+// an earlier pass, or it is never adopted.
+func (r *ProposalReconciler) createJob(ctx context.Context, p *v1alpha1.ToolProposal, c *contract.Contract, expected *batchv1.Job) (ctrl.Result, error) {
+	if err := r.ensureNetwork(ctx, p, c, expected); err != nil {
+		return ctrl.Result{}, err
+	}
+	err := r.Client.Create(ctx, expected.DeepCopy())
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{}, fmt.Errorf("creating Job %s/%s: %w", expected.Namespace, expected.Name, err)
+	}
+	// The informer shows the new status and the Job; until then only the
+	// deadline is waited for.
+	return ctrl.Result{RequeueAfter: p.Status.Dispatch.Deadline.Sub(r.Now())}, nil
+}
+
+// expectedJob builds the Job of a call from what was sealed and the contract.
+func (c *Config) expectedJob(p *v1alpha1.ToolProposal, seal *attest.ProposalSeal, compiled *contract.Contract, namespace string) (*batchv1.Job, error) {
+	effect, err := proposal.Effect(p.Spec.Prepared.Effect)
+	if err != nil {
+		return nil, fmt.Errorf("reading the effect of %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	return c.Settings().ForCall(p, seal.SealID, effect, executionOf(compiled), namespace)
+}
+
+// executionOf are the manifest's bounds with defaults applied.
+func executionOf(c *contract.Contract) contract.Execution {
+	if x := c.Manifest().Execution; x != nil {
+		return *x
+	}
+	return contract.Execution{}
+}
+
+// ExpectedJob builds the Job of a call again, for the execution endpoint to
+// compare the live one with.
+func (c *Config) ExpectedJob(p *v1alpha1.ToolProposal, compiled *contract.Contract, namespace string) (*batchv1.Job, error) {
+	seal, err := proposal.VerifySeal(c.Keys(), p)
+	if err != nil {
+		return nil, err
+	}
+	return c.expectedJob(p, seal, compiled, namespace)
+}
+
+// executionNamespace is where the Jobs of a namespace's calls run: the
+// namespace itself, or another that both sides agree on by their labels.
+func (c *Config) executionNamespace(ctx context.Context, namespace string) (string, error) {
+	own := &corev1.Namespace{}
+	if err := c.Live.Get(ctx, client.ObjectKey{Name: namespace}, own); err != nil {
+		return "", fmt.Errorf("reading namespace %s: %w", namespace, err)
+	}
+	target := own.Labels[v1alpha1.LabelExecutionNamespace]
+	if target == "" || target == namespace {
+		return namespace, nil
+	}
+	other := &corev1.Namespace{}
+	if err := c.Live.Get(ctx, client.ObjectKey{Name: target}, other); err != nil {
+		return "", fmt.Errorf("reading execution namespace %s: %w", target, err)
+	}
+	if other.Labels[v1alpha1.LabelServes] != namespace {
+		return "", fmt.Errorf("namespace %s names %s for its calls, but that has no label %s=%s", namespace, target, v1alpha1.LabelServes, namespace)
+	}
+	return target, nil
+}
+
+// ensureNetwork creates what isolates the Pod before the Pod can exist.
+func (r *ProposalReconciler) ensureNetwork(ctx context.Context, p *v1alpha1.ToolProposal, c *contract.Contract, expected *batchv1.Job) error {
+	effect, err := proposal.Effect(p.Spec.Prepared.Effect)
+	if err != nil {
+		return err
+	}
+	seal, err := proposal.VerifySeal(r.Keys(), p)
+	if err != nil {
+		return err
+	}
+	in, err := r.Settings().Input(p, seal.SealID, effect, executionOf(c), expected.Namespace)
+	if err != nil {
+		return err
+	}
+	policies, err := job.NetworkPolicies(in)
+	if err != nil {
+		return fmt.Errorf("building the network policies of %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	for _, policy := range policies {
+		if err := r.Client.Create(ctx, policy); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating NetworkPolicy %s/%s: %w", policy.Namespace, policy.Name, err)
+		}
+	}
+	return nil
+}

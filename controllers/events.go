@@ -1,0 +1,36 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+)
+
+// Events tells people about transitions. All Events of the project go through
+// it, so that no text of a user is ever taken for a format.
+type Events struct{ Recorder events.EventRecorder }
+
+// Transition emits one Event when a call ended or begins to wait for people:
+// after the status is stored, and never for what did not change.
+func (e *Events) Transition(old, next *v1alpha1.ToolProposal) {
+	phase := next.Status.Phase
+	if e == nil || old.Status.Phase == phase {
+		return
+	}
+	switch phase {
+	case v1alpha1.PhaseAwaitingApproval, v1alpha1.PhaseSucceeded:
+		e.emit(next, corev1.EventTypeNormal, next.Status.Reason, next.Status.Message)
+	case v1alpha1.PhaseFailed, v1alpha1.PhaseDenied, v1alpha1.PhaseExpired, v1alpha1.PhaseCancelled, v1alpha1.PhaseInvalid, v1alpha1.PhaseIndeterminate:
+		e.emit(next, corev1.EventTypeWarning, next.Status.Reason, next.Status.Message)
+	case v1alpha1.PhasePending, v1alpha1.PhaseDispatching, v1alpha1.PhaseRunning:
+	}
+}
+
+func (e *Events) emit(o runtime.Object, kind, reason, message string) {
+	e.Recorder.Eventf(o, nil, kind, reason, "Decide", "%s", message)
+}

@@ -1,0 +1,99 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/contract"
+	"github.com/assent-dev/assent/internal/observe"
+	"github.com/assent-dev/assent/internal/policy"
+	"github.com/assent-dev/assent/internal/proposal"
+)
+
+// facts is what was observed about a call, with the contract it is about.
+type facts struct {
+	proposal.Observed
+	contract *contract.Contract
+}
+
+// gather reads everything that a decision about the call rests on. With the
+// informers' reader it serves to move calls along; the commit point gathers
+// again with a live one.
+func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal) (*facts, error) {
+	f := &facts{Observed: proposal.Observed{Proposal: p, Epoch: c.Epoch(), Keys: c.Keys(), Drift: c.Drift()}}
+	if f.Seal, f.SealErr = proposal.VerifySeal(f.Keys, p); f.SealErr != nil {
+		// Nothing that such an object says is worth looking up.
+		return f, nil
+	}
+	if err := c.gatherContract(ctx, from, f); err != nil || f.ContractProblem != "" {
+		return f, err
+	}
+	session, err := observe.Session(ctx, from, p)
+	if err != nil {
+		return f, err
+	}
+	if p.Spec.SessionRef != nil {
+		f.SessionProblem = proposal.SessionProblem(session, p.Spec.Requester.Username, c.Now())
+		if f.SessionProblem == "" {
+			f.SessionProblem = proposal.SessionChanged(session, f.Seal.Session)
+		}
+	}
+	call, err := proposal.PolicyCall(f.contract, p, session)
+	if err != nil {
+		return f, err
+	}
+	f.Policy = func(approved bool) policy.Decision {
+		call := call
+		if approved {
+			call.Approved, call.ApprovedFingerprint = true, call.Fingerprint
+		}
+		return c.Policies.Decide(call, policy.Options{})
+	}
+	return f, c.gatherReceipts(ctx, from, f)
+}
+
+func (c *Config) gatherContract(ctx context.Context, from client.Reader, f *facts) error {
+	p := f.Proposal
+	compiled, problem, err := observe.Contract(ctx, from, c.Contracts, p.Namespace, p.Spec.Tool)
+	if err != nil {
+		return err
+	}
+	switch {
+	case problem != nil:
+		f.ContractProblem = fmt.Sprintf("ToolManifest %s is not Ready", p.Spec.Tool)
+	case compiled == nil:
+		f.ContractProblem = fmt.Sprintf("there is no ToolManifest %s", p.Spec.Tool)
+	default:
+		f.contract, f.ContractHash = compiled, compiled.Hash()
+		f.Rules = proposal.RulesOf(compiled)
+		f.Rules.SamePerson = c.SamePerson
+	}
+	return nil
+}
+
+// gatherReceipts reads the receipts and asks anew for each whether its
+// approver may still approve: rights are taken away for a reason.
+func (c *Config) gatherReceipts(ctx context.Context, from client.Reader, f *facts) error {
+	receipts, err := observe.Receipts(ctx, from, f.Proposal)
+	if err != nil {
+		return err
+	}
+	for i := range receipts {
+		r := &receipts[i]
+		fact := proposal.ReceiptFacts{Receipt: r}
+		if i < proposal.MaxReceipts && r.Spec.Approver != nil && r.Spec.ProposalRef.UID == f.Proposal.UID {
+			fact.Authorized, err = observe.MayApprove(ctx, c.Client, r.Namespace, f.Proposal.Spec.Tool, r.Spec.Approver)
+			if err != nil {
+				return err
+			}
+		}
+		f.Receipts = append(f.Receipts, fact)
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/job"
+	"github.com/assent-dev/assent/internal/proposal"
+)
+
+// run is what is known about a call that was dispatched.
+type run struct {
+	proposal.Run
+	facts    *facts
+	expected *batchv1.Job
+	live     *batchv1.Job
+	// parsed is the output as JSON text, where the manifest says how to read it.
+	parsed string
+}
+
+// follow moves a call along that was dispatched. Everything is read live: a
+// Job that the informer does not show yet must not be taken for one that was
+// never created.
+func (r *ProposalReconciler) follow(ctx context.Context, cached *v1alpha1.ToolProposal) (ctrl.Result, error) {
+	p := &v1alpha1.ToolProposal{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), p); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if p.Status.Phase.Terminal() || p.Status.Dispatch == nil || p.UID != cached.UID {
+		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	state, err := r.observeRun(ctx, p)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	step := proposal.Follow(state.Run, r.Now())
+	if step.CreateJob {
+		return r.resume(ctx, state)
+	}
+	return r.applyStep(ctx, state, step)
+}
+
+func (r *ProposalReconciler) applyStep(ctx context.Context, state *run, step proposal.Step) (ctrl.Result, error) {
+	p := state.Proposal
+	next := p.DeepCopy()
+	if step.Phase != "" {
+		next.Status.Phase, next.Status.Reason, next.Status.Message = step.Phase, step.Reason, step.Message
+	}
+	if step.Phase.Terminal() {
+		setCompleted(next, r.Now())
+		if next.Status.Result != nil {
+			next.Status.Result.Parsed = state.parsed
+		}
+		if err := r.recordCompletion(ctx, next, state.facts); err != nil {
+			return r.auditUnavailable(ctx, p, err)
+		}
+	}
+	// The end is written before the Job is stopped: from then on no runner is
+	// given the call any more.
+	if err := r.writeStatus(ctx, p, next); err != nil {
+		return ctrl.Result{}, err
+	}
+	if step.StopJob {
+		if err := r.releaseJob(ctx, next); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if step.Phase.Terminal() {
+		return r.retire(ctx, next)
+	}
+	return ctrl.Result{RequeueAfter: step.Recheck}, nil
+}
+
+// resume creates the Job of a grant whose Job is missing.
+func (r *ProposalReconciler) resume(ctx context.Context, state *run) (ctrl.Result, error) {
+	if state.expected == nil || state.expected.Annotations[v1alpha1.AnnotationTemplateHash] != state.Proposal.Status.Dispatch.TemplateHash {
+		// The contract or the operator's settings changed after the grant. The
+		// grant is for the Job that was decided on and for no other.
+		return r.applyStep(ctx, state, proposal.Step{
+			Phase: v1alpha1.PhaseFailed, Reason: v1alpha1.ReasonNeverStarted,
+			Message: "the Job that was granted can no longer be built; the call had no effect",
+		})
+	}
+	return r.createJob(ctx, state.Proposal, state.facts.contract, state.expected)
+}
+
+func (r *ProposalReconciler) observeRun(ctx context.Context, p *v1alpha1.ToolProposal) (*run, error) {
+	f, err := r.gather(ctx, r.Live, p)
+	if err != nil {
+		return nil, err
+	}
+	state := &run{Run: proposal.Run{Proposal: p}, facts: f}
+	if f.contract != nil && f.SealErr == nil {
+		state.Timeout = f.contract.Execution().Timeout
+		if state.expected, err = r.expectedJob(p, f.Seal, f.contract, p.Status.Dispatch.JobNamespace); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.observeJob(ctx, state); err != nil {
+		return nil, err
+	}
+	state.Cancel, state.CancelMessage = r.cancelReason(f)
+	if p.Status.Result != nil && f.contract != nil && f.ContractHash == p.Spec.Prepared.Contract.Hash {
+		state.parsed, state.SchemaProblem = readOutput(f.contract, p.Status.Result)
+	}
+	return state, nil
+}
+
+func (r *ProposalReconciler) observeJob(ctx context.Context, state *run) error {
+	d := state.Proposal.Status.Dispatch
+	live := &batchv1.Job{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: d.JobNamespace, Name: d.JobName}, live)
+	if apierrors.IsNotFound(err) {
+		state.PodsGone = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Job %s/%s: %w", d.JobNamespace, d.JobName, err)
+	}
+	if !ours(state, live) {
+		state.Squatted = true
+		return nil
+	}
+	state.JobExists, state.live = true, live
+	state.JobFinishedAt = finishedAt(live)
+	state.PodsGone, err = r.podsGone(ctx, live)
+	return err
+}
+
+// ours compares with the grant where the expected Job cannot be built any more.
+func ours(state *run, live *batchv1.Job) bool {
+	if state.expected != nil && state.expected.Annotations[v1alpha1.AnnotationTemplateHash] == state.Proposal.Status.Dispatch.TemplateHash {
+		return job.Ours(state.expected, live)
+	}
+	return live.Annotations[v1alpha1.AnnotationTemplateHash] == state.Proposal.Status.Dispatch.TemplateHash &&
+		live.Labels[v1alpha1.LabelProposalUID] == string(state.Proposal.UID)
+}
+
+func finishedAt(j *batchv1.Job) time.Time {
+	for _, c := range j.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// podsGone says whether no Pod of the Job can still run. The Job's own status
+// is not asked: whoever can write it could claim anything.
+func (r *ProposalReconciler) podsGone(ctx context.Context, j *batchv1.Job) (bool, error) {
+	var pods corev1.PodList
+	err := r.Live.List(ctx, &pods, client.InNamespace(j.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(j.UID)})
+	if err != nil {
+		return false, fmt.Errorf("listing the Pods of Job %s/%s: %w", j.Namespace, j.Name, err)
+	}
+	for i := range pods.Items {
+		switch pods.Items[i].Status.Phase {
+		case corev1.PodSucceeded, corev1.PodFailed:
+		default:
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// cancelReason says why a call that was dispatched should be stopped.
+func (r *ProposalReconciler) cancelReason(f *facts) (reason, message string) {
+	if f.Proposal.DeletionTimestamp != nil {
+		return v1alpha1.ReasonDeleted, "the proposal was deleted"
+	}
+	if f.SessionProblem != "" {
+		return v1alpha1.ReasonSessionInvalid, f.SessionProblem
+	}
+	if f.SealErr != nil || f.contract == nil {
+		return "", ""
+	}
+	a := proposal.JudgeReceipts(f.Keys, f.Proposal, f.Rules, f.Epoch, f.Receipts, r.Now())
+	if a.Denied != nil {
+		return v1alpha1.ReasonDeniedByApprover, "denied by " + a.Denied.Spec.Approver.Username
+	}
+	return "", ""
+}
+
+// releaseJob stops the Job, if it is ours, and lets it go.
+func (r *ProposalReconciler) releaseJob(ctx context.Context, p *v1alpha1.ToolProposal) error {
+	d := p.Status.Dispatch
+	if d == nil {
+		return nil
+	}
+	live := &batchv1.Job{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: d.JobNamespace, Name: d.JobName}, live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if live.Annotations[v1alpha1.AnnotationTemplateHash] != d.TemplateHash || live.Labels[v1alpha1.LabelProposalUID] != string(p.UID) {
+		return nil
+	}
+	if controllerutil.RemoveFinalizer(live, v1alpha1.FinalizerOutcome) {
+		if err := r.Client.Update(ctx, live); err != nil {
+			return fmt.Errorf("releasing Job %s/%s: %w", live.Namespace, live.Name, err)
+		}
+	}
+	err := r.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return client.IgnoreNotFound(err)
+}

@@ -1,0 +1,219 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execution
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/contract"
+	"github.com/assent-dev/assent/internal/job"
+	"github.com/assent-dev/assent/internal/observe"
+	"github.com/assent-dev/assent/internal/proposal"
+)
+
+// Limits of what a runner reads and reports, in bytes.
+const (
+	outputMaxBytes = 10 << 20
+	statusMaxBytes = 32 << 10
+)
+
+// claim is one attempt to redeem a call.
+type claim struct {
+	pod      *corev1.Pod
+	nonce    string
+	proposal *v1alpha1.ToolProposal
+	seal     *attest.ProposalSeal
+	contract *contract.Contract
+	job      *batchv1.Job
+}
+
+// redeem hands the ticket of a call to the one Pod that may run it.
+func (s *Server) redeem(ctx context.Context, pod *corev1.Pod, body []byte) ([]byte, error) {
+	req, err := attest.DecodeRedeemRequest(body)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "malformed redeem request")
+	}
+	for range swapAttempts {
+		c := &claim{pod: pod, nonce: attest.NonceDigest(req.Nonce)}
+		if err := s.examine(ctx, c, req); err != nil {
+			return nil, err
+		}
+		err := s.swap(ctx, c)
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return s.ticket(c)
+	}
+	return nil, fmt.Errorf("the proposal changed %d times while it was redeemed", swapAttempts)
+}
+
+// examine reads everything live and refuses all but the one Pod.
+func (s *Server) examine(ctx context.Context, c *claim, req attest.RedeemRequest) error {
+	if err := s.readProposal(ctx, c, req); err != nil {
+		return err
+	}
+	if err := s.readContract(ctx, c); err != nil {
+		return err
+	}
+	return s.readJob(ctx, c)
+}
+
+func (s *Server) readProposal(ctx context.Context, c *claim, req attest.RedeemRequest) error {
+	p := &v1alpha1.ToolProposal{}
+	err := s.Live.Get(ctx, client.ObjectKey{Namespace: req.ProposalNamespace, Name: req.ProposalName}, p)
+	if apierrors.IsNotFound(err) || (err == nil && p.UID != types.UID(req.ProposalUID)) {
+		return refuse(http.StatusConflict, "no such proposal")
+	}
+	if err != nil {
+		return fmt.Errorf("reading the proposal: %w", err)
+	}
+	seal, err := proposal.VerifySeal(s.Keys(), p)
+	if err != nil || seal.Epoch != s.Epoch() {
+		return refuse(http.StatusConflict, "the proposal's seal is not valid")
+	}
+	c.proposal, c.seal = p, seal
+	d := p.Status.Dispatch
+	switch {
+	case d == nil || d.JobNamespace != c.pod.Namespace:
+		return refuse(http.StatusConflict, "the call was not granted to a Job in the Pod's namespace")
+	case p.Status.Phase.Terminal() || p.Status.Result != nil:
+		return refuse(http.StatusConflict, "the call has ended")
+	case p.DeletionTimestamp != nil:
+		return refuse(http.StatusConflict, "the proposal is being deleted")
+	case p.Status.RedeemedBy != nil && (p.Status.RedeemedBy.PodUID != c.pod.UID || p.Status.RedeemedBy.NonceDigest != c.nonce):
+		return refuse(http.StatusConflict, "the call was redeemed already")
+	case p.Status.RedeemedBy == nil && !s.Now().Before(d.Deadline.Time):
+		return refuse(http.StatusConflict, "the call's deadline has passed")
+	}
+	return nil
+}
+
+func (s *Server) readContract(ctx context.Context, c *claim) error {
+	compiled, problem, err := observe.Contract(ctx, s.Live, s.Contracts, c.proposal.Namespace, c.proposal.Spec.Tool)
+	if err != nil {
+		return err
+	}
+	if problem != nil || compiled == nil || compiled.Hash() != c.proposal.Spec.Prepared.Contract.Hash {
+		return refuse(http.StatusConflict, "the tool's contract changed after the grant")
+	}
+	c.contract = compiled
+	return nil
+}
+
+// readJob checks that the Pod is the one that the commit point's Job makes,
+// unchanged by anybody.
+func (s *Server) readJob(ctx context.Context, c *claim) error {
+	d := c.proposal.Status.Dispatch
+	live := &batchv1.Job{}
+	err := s.Live.Get(ctx, client.ObjectKey{Namespace: d.JobNamespace, Name: d.JobName}, live)
+	if apierrors.IsNotFound(err) {
+		return refuse(http.StatusConflict, "the call's Job does not exist")
+	}
+	if err != nil {
+		return fmt.Errorf("reading the call's Job: %w", err)
+	}
+	owner := metav1.GetControllerOf(c.pod)
+	if owner == nil || owner.UID != live.UID || owner.Kind != "Job" {
+		return refuse(http.StatusConflict, "the Pod does not belong to the call's Job")
+	}
+	expected, err := s.ExpectedJob(c.proposal, c.contract, d.JobNamespace)
+	if err != nil {
+		return fmt.Errorf("building the expected Job: %w", err)
+	}
+	if !job.Ours(expected, live) || expected.Annotations[v1alpha1.AnnotationTemplateHash] != d.TemplateHash {
+		return refuse(http.StatusConflict, "the call's Job is not the one that was granted")
+	}
+	c.job = live
+	if drift := job.Diff(expected, c.pod); len(drift) > 0 {
+		s.Log.Info("a Pod differs from what its Job must make", "proposal", client.ObjectKeyFromObject(c.proposal), "pod", c.pod.Name, "fields", drift)
+		s.noteDrift(ctx, c, drift)
+		return refuse(http.StatusConflict, "the Pod differs from what its Job must make")
+	}
+	return nil
+}
+
+// noteDrift tells people why the call will not start. It is a note: failing to
+// write it changes nothing about the refusal.
+func (s *Server) noteDrift(ctx context.Context, c *claim, drift []string) {
+	next := c.proposal.DeepCopy()
+	next.Status.Reason = v1alpha1.ReasonPodSpecDrift
+	next.Status.Message = "the call's Pod was changed by somebody else and did not get the call: " + strings.Join(drift, ", ")
+	if len(next.Status.Message) > 1024 {
+		next.Status.Message = next.Status.Message[:1024]
+	}
+	if err := s.Client.Status().Update(ctx, next); err != nil {
+		s.Log.Info("could not note the drift on the proposal", "cause", err.Error())
+	}
+}
+
+// swap gives the call to the Pod, unless it already has it. The update carries
+// UID and resourceVersion: of two Pods, or two replicas, one wins.
+func (s *Server) swap(ctx context.Context, c *claim) error {
+	p := c.proposal
+	if p.Status.RedeemedBy != nil {
+		return nil
+	}
+	if p.Status.Phase != v1alpha1.PhaseDispatching {
+		return refuse(http.StatusConflict, "the call is not being dispatched")
+	}
+	p.Status.Phase, p.Status.Reason, p.Status.Message = v1alpha1.PhaseRunning, v1alpha1.ReasonRedeemed, "the runner fetched the call"
+	p.Status.Dispatch.JobUID = c.job.UID
+	p.Status.RedeemedBy = &v1alpha1.Redemption{
+		PodName: c.pod.Name, PodUID: c.pod.UID, NodeName: c.pod.Spec.NodeName,
+		NonceDigest: c.nonce, Time: metav1.NewTime(s.Now()),
+	}
+	return s.Client.Status().Update(ctx, p)
+}
+
+// ticket signs the call for the Pod that has it.
+func (s *Server) ticket(c *claim) ([]byte, error) {
+	p, keys := c.proposal, s.Keys()
+	call, err := proposal.CallOf(p)
+	if err != nil {
+		return nil, fmt.Errorf("assembling the call: %w", err)
+	}
+	binding, err := proposal.BindingOf(p, c.seal).Hash()
+	if err != nil {
+		return nil, fmt.Errorf("hashing the binding: %w", err)
+	}
+	timeout := c.contract.Execution().Timeout
+	t := attest.Ticket{
+		Proposal:    attest.ObjectRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)},
+		JobUID:      string(c.job.UID),
+		PodUID:      string(c.pod.UID),
+		NonceDigest: c.nonce,
+		Fingerprint: c.seal.Fingerprint,
+		Binding:     binding,
+		Call:        call,
+		Limits:      attest.Limits{TimeoutSeconds: int64(timeout / time.Second), OutputMaxBytes: outputMaxBytes, StatusMaxBytes: statusMaxBytes},
+		Epoch:       c.seal.Epoch,
+		IssuedAt:    s.Now(),
+		Deadline:    p.Status.RedeemedBy.Time.Add(timeout + time.Minute),
+	}
+	envelope, err := keys.Sign(attest.KindTicket, "toolproposal", t.Fingerprint, t)
+	if err != nil {
+		return nil, fmt.Errorf("signing the ticket: %w", err)
+	}
+	key, err := keys.ResultKey(keys.SigningKeyID(), string(p.UID), string(c.pod.UID), c.nonce)
+	if err != nil {
+		return nil, fmt.Errorf("deriving the result key: %w", err)
+	}
+	return attest.Encode(attest.RedeemResponse{Ticket: envelope, ResultKey: key, KeyID: keys.SigningKeyID()})
+}

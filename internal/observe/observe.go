@@ -1,0 +1,136 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observe reads from the cluster what decisions rest on. Admission,
+// the controllers and the execution endpoint must see the same things in the
+// same way, so the reads are here once. Which reader to use, the informers' or
+// a live one, is the caller's to say.
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/contract"
+	"github.com/assent-dev/assent/internal/proposal"
+)
+
+// VerbApprove is the virtual verb on toolmanifests that lets somebody decide
+// on the calls of a tool.
+const VerbApprove = "approve"
+
+// Tools reads the argument types and scopes of a namespace.
+func Tools(ctx context.Context, from client.Reader, namespace string) (proposal.Tools, error) {
+	var types v1alpha1.ArgumentTypeList
+	if err := from.List(ctx, &types, client.InNamespace(namespace)); err != nil {
+		return proposal.Tools{}, fmt.Errorf("listing argument types of namespace %s: %w", namespace, err)
+	}
+	var scopes v1alpha1.ToolScopeList
+	if err := from.List(ctx, &scopes, client.InNamespace(namespace)); err != nil {
+		return proposal.Tools{}, fmt.Errorf("listing tool scopes of namespace %s: %w", namespace, err)
+	}
+	return proposal.Tools{Types: types.Items, Scopes: scopes.Items}, nil
+}
+
+// Manifest reads a manifest; nil when there is none.
+func Manifest(ctx context.Context, from client.Reader, namespace, name string) (*v1alpha1.ToolManifest, error) {
+	m := &v1alpha1.ToolManifest{}
+	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, m)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ToolManifest %s/%s: %w", namespace, name, err)
+	}
+	return m, nil
+}
+
+// Contract reads a manifest with its types and scopes and compiles it. The
+// first error is that of the compiler, which says what is wrong with the
+// manifest; the second is that of reading. Without a manifest all are nil.
+func Contract(ctx context.Context, from client.Reader, compiler *proposal.Compiler, namespace, tool string) (c *contract.Contract, problem, err error) {
+	m, err := Manifest(ctx, from, namespace, tool)
+	if err != nil || m == nil {
+		return nil, nil, err
+	}
+	tools, err := Tools(ctx, from, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, problem = compiler.Compile(m, tools)
+	return c, problem, nil
+}
+
+// Session reads the session that a proposal names; nil when there is none.
+func Session(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal) (*v1alpha1.AgentSession, error) {
+	if p.Spec.SessionRef == nil {
+		return nil, nil
+	}
+	s := &v1alpha1.AgentSession{}
+	err := from.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.SessionRef.Name}, s)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading AgentSession %s/%s: %w", p.Namespace, p.Spec.SessionRef.Name, err)
+	}
+	return s, nil
+}
+
+// Receipts reads the receipts that name the proposal, in the order of their
+// creation. Receipts for an earlier proposal of the same name are among them:
+// they are judged, not hidden.
+func Receipts(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal) ([]v1alpha1.ApprovalReceipt, error) {
+	var list v1alpha1.ApprovalReceiptList
+	err := from.List(ctx, &list, client.InNamespace(p.Namespace), client.MatchingFields{IndexReceiptProposal: p.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing receipts of proposal %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.ApprovalReceipt) int {
+		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	return list.Items, nil
+}
+
+// MayApprove asks the API server whether somebody holds the verb approve on a
+// manifest now.
+func MayApprove(ctx context.Context, reviews client.Writer, namespace, tool string, who *v1alpha1.Identity) (bool, error) {
+	extra := make(map[string]authorizationv1.ExtraValue, len(who.Extra))
+	for _, e := range who.Extra {
+		extra[e.Key] = e.Values
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: who.Username, UID: who.UID, Groups: who.Groups, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: VerbApprove,
+			Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
+			Resource: "toolmanifests", Name: tool,
+		},
+	}}
+	if err := reviews.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("asking whether the approver may approve calls of %s: %w", tool, err)
+	}
+	return review.Status.Allowed && !review.Status.Denied, nil
+}
+
+// TokenUser asks the API server whose token this is, and whether it was made
+// for the audience. The second result is false for any token that is not.
+func TokenUser(ctx context.Context, reviews client.Writer, token, audience string) (authenticationv1.UserInfo, bool, error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{audience}}}
+	if err := reviews.Create(ctx, review); err != nil {
+		return authenticationv1.UserInfo{}, false, fmt.Errorf("reviewing a token: %w", err)
+	}
+	ok := review.Status.Authenticated && slices.Contains(review.Status.Audiences, audience)
+	return review.Status.User, ok, nil
+}

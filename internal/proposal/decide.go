@@ -1,0 +1,187 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proposal
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/policy"
+)
+
+// Observed is everything that a decision about a call rests on.
+type Observed struct {
+	Proposal *v1alpha1.ToolProposal
+	// Seal is the verified seal; nil with SealErr set.
+	Seal    *attest.ProposalSeal
+	SealErr error
+	// Epoch is the operator's restore epoch.
+	Epoch int64
+	// ContractHash is the hash of the tool's contract as it is now; empty with
+	// ContractProblem when there is none.
+	ContractHash    string
+	ContractProblem string
+	// SessionProblem says why the call's session does not carry it; empty when
+	// it does, or when the call names none.
+	SessionProblem string
+	// Policy answers about the call, without and with a person's approval.
+	Policy func(approved bool) policy.Decision
+	// Rules and Receipts are for calls that need approval.
+	Rules    ApprovalRules
+	Receipts []ReceiptFacts
+	Keys     *attest.Keyring
+	// Drift says what differs from what was installed; nothing is granted
+	// while it is not empty.
+	Drift string
+}
+
+// Plan is what happens next with a call.
+type Plan struct {
+	Phase   v1alpha1.Phase
+	Reason  string
+	Message string
+	// Decision is the policy's answer, where it was asked.
+	Decision *policy.Decision
+	// Approval is what the receipts amount to, where people are needed.
+	Approval *Approval
+	// ExpiresAt is when the wait for approval ends.
+	ExpiresAt time.Time
+	// Dispatch says that the call may go through the commit point.
+	Dispatch bool
+	// Recheck is how long until time alone may change the plan; zero when it
+	// cannot.
+	Recheck time.Duration
+}
+
+// Decide says what happens next with a call that has not been dispatched. It
+// is asked with cached facts to move the call along, and again by the commit
+// point with live ones: the second answer is the one that counts.
+func Decide(o Observed, now time.Time) Plan {
+	for _, step := range []func(Observed, time.Time) *Plan{decideObject, decideContract, decideSession} {
+		if plan := step(o, now); plan != nil {
+			return *plan
+		}
+	}
+	return decidePolicy(o, now)
+}
+
+func ended(phase v1alpha1.Phase, reason, message string) *Plan {
+	return &Plan{Phase: phase, Reason: reason, Message: message}
+}
+
+func decideObject(o Observed, _ time.Time) *Plan {
+	switch {
+	case o.Proposal.DeletionTimestamp != nil:
+		return ended(v1alpha1.PhaseCancelled, v1alpha1.ReasonDeleted, "the proposal was deleted before it was dispatched")
+	case o.SealErr != nil:
+		return ended(v1alpha1.PhaseInvalid, v1alpha1.ReasonUnsealed, "the object did not pass admission as it stands: create it again while Assent's webhook is up")
+	case o.Seal.Encoding != attest.EncodingV1:
+		return ended(v1alpha1.PhaseInvalid, v1alpha1.ReasonOldEncoding, "the call was prepared by another version of Assent: create it again")
+	case o.Seal.Epoch != o.Epoch:
+		return ended(v1alpha1.PhaseInvalid, v1alpha1.ReasonUnsealed, "the call was sealed before the cluster was restored: create it again")
+	}
+	return nil
+}
+
+func decideContract(o Observed, _ time.Time) *Plan {
+	switch {
+	case o.ContractProblem != "":
+		return ended(v1alpha1.PhaseDenied, v1alpha1.ReasonContractChanged, "the contract that the call was prepared against is gone: "+o.ContractProblem)
+	case o.ContractHash != o.Proposal.Spec.Prepared.Contract.Hash:
+		return ended(v1alpha1.PhaseDenied, v1alpha1.ReasonContractChanged, "the tool's contract is not the one that the call was prepared against: create the call again")
+	}
+	return nil
+}
+
+func decideSession(o Observed, _ time.Time) *Plan {
+	if o.SessionProblem == "" {
+		return nil
+	}
+	return ended(v1alpha1.PhaseDenied, v1alpha1.ReasonSessionInvalid, o.SessionProblem)
+}
+
+func decidePolicy(o Observed, now time.Time) Plan {
+	answer := o.Policy(false)
+	plan := Plan{Decision: &answer, Reason: string(answer.Reason)}
+	switch {
+	case answer.Reason == policy.ReasonPolicySetNotLoaded:
+		// Not a denial: the policies that would permit may be on their way.
+		plan.Phase, plan.Message = v1alpha1.PhasePending, "the policies are not loaded yet"
+		plan.Recheck = time.Second
+		return plan
+	case answer.Answer == policy.Allow:
+		return grant(o, plan)
+	case answer.Answer == policy.NeedsApproval:
+		return decideApproval(o, plan, now)
+	}
+	plan.Phase, plan.Message = v1alpha1.PhaseDenied, denialMessage(answer)
+	return plan
+}
+
+func denialMessage(d policy.Decision) string {
+	switch {
+	case len(d.Errors) > 0:
+		return "policy could not be evaluated, which denies the call"
+	case len(d.Policies) > 0:
+		return fmt.Sprintf("denied by policy %s", d.Policies[0])
+	}
+	return "no policy permits the call"
+}
+
+func decideApproval(o Observed, plan Plan, now time.Time) Plan {
+	a := JudgeReceipts(o.Keys, o.Proposal, o.Rules, o.Epoch, o.Receipts, now)
+	plan.Approval = &a
+	plan.ExpiresAt = o.Proposal.CreationTimestamp.Add(o.Rules.Timeout)
+	switch {
+	case a.Denied != nil:
+		plan.Phase, plan.Reason = v1alpha1.PhaseDenied, v1alpha1.ReasonDeniedByApprover
+		plan.Message = "denied by " + a.Denied.Spec.Approver.Username
+		return plan
+	case !now.Before(plan.ExpiresAt):
+		plan.Phase, plan.Reason = v1alpha1.PhaseExpired, v1alpha1.ReasonApprovalTimeout
+		plan.Message = "nobody decided in time"
+		return plan
+	case !a.Satisfied:
+		plan.Phase, plan.Reason = v1alpha1.PhaseAwaitingApproval, v1alpha1.ReasonAwaitingApproval
+		plan.Message = fmt.Sprintf("%d of %d approvals", a.Granted, a.Needed)
+		plan.Recheck = untilFirst(now, plan.ExpiresAt, a.NextExpiry)
+		return plan
+	}
+	// The policy has the last word, now with the approval before it.
+	answer := o.Policy(true)
+	plan.Decision = &answer
+	if answer.Answer != policy.Allow {
+		plan.Phase, plan.Reason, plan.Message = v1alpha1.PhaseDenied, string(answer.Reason), denialMessage(answer)
+		return plan
+	}
+	plan.Reason = v1alpha1.ReasonApproved
+	return grant(o, plan)
+}
+
+// grant is the only place that lets a call go on.
+func grant(o Observed, plan Plan) Plan {
+	if o.Drift != "" {
+		plan.Phase, plan.Reason, plan.Message = v1alpha1.PhasePending, v1alpha1.ReasonEnforcementDrift, o.Drift
+		plan.Recheck = 5 * time.Second
+		return plan
+	}
+	plan.Phase, plan.Dispatch = v1alpha1.PhaseDispatching, true
+	plan.Message = "the call may run"
+	return plan
+}
+
+func untilFirst(now time.Time, times ...time.Time) time.Duration {
+	var first time.Duration
+	for _, t := range times {
+		if t.IsZero() {
+			continue
+		}
+		if d := t.Sub(now); first == 0 || d < first {
+			first = d
+		}
+	}
+	return max(first, time.Millisecond)
+}

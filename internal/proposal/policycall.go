@@ -1,0 +1,143 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proposal
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/contract"
+	"github.com/assent-dev/assent/internal/policy"
+)
+
+// PolicySource maps a policy object. A cluster policy has no namespace.
+func PolicySource(namespace, name string, spec v1alpha1.PolicySpec) policy.Source {
+	s := policy.Source{Namespace: namespace, Name: name, Text: spec.Cedar}
+	for _, a := range spec.SessionAttributes {
+		s.SessionAttributes = append(s.SessionAttributes, policy.SessionAttribute{
+			Name: a.Name, Type: policy.AttributeType(a.Type), Required: a.Required,
+		})
+	}
+	return s
+}
+
+// PolicyTool is a contract as policies see it.
+func PolicyTool(namespace string, c *contract.Contract) policy.Tool {
+	t := policy.Tool{
+		Namespace: namespace, Name: c.Name(), ToolName: c.ToolName(), Version: c.Version(),
+		ContractHash: c.Hash(), RiskTier: c.RiskTier(), HumanApproval: c.HumanApproval(),
+		EffectKind: c.EffectKind(), StringArguments: c.Manifest().ArgumentEncoding == string(v1alpha1.EncodingString),
+	}
+	if resource, action, ok := c.Cedar(); ok {
+		t.CedarResource, t.CedarAction = resource, action
+	}
+	byName := map[string]contract.ArgumentInfo{}
+	for _, a := range c.Arguments() {
+		byName[a.Name] = a
+		t.Arguments = append(t.Arguments, policyArgument(a.Name, a))
+	}
+	t.MCPArguments = mcpArguments(c.Manifest().MCP, byName, t.Arguments)
+	return t
+}
+
+// mcpArguments are the arguments of the server's tool under its own names. A
+// constant has no declared kind; it is text to policies.
+func mcpArguments(m *contract.MCPTemplate, byName map[string]contract.ArgumentInfo, own []policy.Argument) []policy.Argument {
+	if m == nil {
+		return nil
+	}
+	if len(m.Arguments) == 0 {
+		return own
+	}
+	var out []policy.Argument
+	for _, a := range m.Arguments {
+		if info, ok := byName[a.Argument]; ok {
+			out = append(out, policyArgument(a.Name, info))
+		}
+	}
+	return out
+}
+
+func policyArgument(name string, a contract.ArgumentInfo) policy.Argument {
+	out := policy.Argument{Name: name, Kind: a.Kind, Required: a.Required || a.HasDefault}
+	if a.Schema != nil {
+		// It was decoded from a text and encodes again; without it the value is
+		// of no declared shape, which is refused.
+		if text, err := json.Marshal(a.Schema); err == nil {
+			out.Schema = string(text)
+		}
+	}
+	return out
+}
+
+// PolicyCall is a prepared call as policies see it, without approval. The
+// session is nil where the call names none.
+func PolicyCall(c *contract.Contract, p *v1alpha1.ToolProposal, session *v1alpha1.AgentSession) (policy.Call, error) {
+	effect, err := Effect(p.Spec.Prepared.Effect)
+	if err != nil {
+		return policy.Call{}, fmt.Errorf("reading the effect of %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	call := policy.Call{
+		Tool:              PolicyTool(p.Namespace, c),
+		Principal:         policy.Principal{Username: p.Spec.Requester.Username, Groups: p.Spec.Requester.Groups},
+		ArgsCanonicalJSON: p.Spec.Prepared.ArgsCanonicalJSON,
+		Fingerprint:       p.Spec.Prepared.Fingerprint,
+		Effect:            EffectView(effect),
+		HasSession:        session != nil,
+	}
+	if session != nil {
+		call.SessionContext = session.Spec.Context
+	}
+	return call, nil
+}
+
+// EffectView is an effect as policies see it.
+func EffectView(e contract.Effect) policy.EffectView {
+	switch {
+	case e.Command != nil:
+		return commandView(e.Command)
+	case e.HTTP != nil:
+		return httpView(e.HTTP)
+	case e.MCP != nil:
+		return policy.EffectView{
+			Kind: policy.EffectMCP, MCPServer: e.MCP.URL, MCPTool: e.MCP.Tool,
+			MCPArgumentsJSON: e.MCP.Arguments, SecretNames: secretNames(e.MCP.Secrets),
+		}
+	}
+	return policy.EffectView{}
+}
+
+func commandView(c *contract.CommandCall) policy.EffectView {
+	v := policy.EffectView{Kind: policy.EffectCommand, Argv: c.Argv, Image: c.Image, WorkingDir: c.WorkingDir}
+	for _, variable := range c.Env {
+		v.EnvNames = append(v.EnvNames, variable.Name)
+		if variable.Secret != nil {
+			v.SecretNames = append(v.SecretNames, variable.Secret.Name)
+		}
+	}
+	return v
+}
+
+func httpView(h *contract.HTTPCall) policy.EffectView {
+	v := policy.EffectView{
+		Kind: policy.EffectHTTP, HTTPURL: h.URL, HTTPMethod: h.Method, HTTPBody: h.Body,
+		SecretNames: secretNames(h.Secrets),
+	}
+	// Preparation made the URL; one that does not parse has no host to permit.
+	if u, err := url.Parse(h.URL); err == nil {
+		v.HTTPHost = strings.ToLower(u.Hostname())
+	}
+	return v
+}
+
+func secretNames(secrets []contract.ResolvedSecret) []string {
+	var names []string
+	for _, s := range secrets {
+		names = append(names, s.Name)
+	}
+	return names
+}

@@ -1,0 +1,238 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proposal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/attest"
+)
+
+// MaxReceipts is how many receipts of one proposal are looked at; later ones
+// are refused, so that nobody can bury the operator in signatures to check.
+const MaxReceipts = 16
+
+// clockSkew is how far in the future a receipt may be issued.
+const clockSkew = 30 * time.Second
+
+// serviceAccountPrefix begins the username of every ServiceAccount.
+const serviceAccountPrefix = "system:serviceaccount:"
+
+// Requirement is one group of people of whom some must approve.
+type Requirement struct {
+	Group string
+	Count int
+}
+
+// ApprovalRules says who must approve.
+type ApprovalRules struct {
+	// Timeout is how long a proposal waits.
+	Timeout time.Duration
+	// Requirements must all hold with different people; none means that one
+	// approver is enough.
+	Requirements []Requirement
+	// AllowServiceAccounts lets ServiceAccounts approve.
+	AllowServiceAccounts bool
+	// SamePerson maps a username to the person behind it; nil is the username itself.
+	SamePerson func(username string) string
+}
+
+func (r ApprovalRules) person(username string) string {
+	if r.SamePerson == nil {
+		return username
+	}
+	return r.SamePerson(username)
+}
+
+// needed is how many people must approve in all.
+func (r ApprovalRules) needed() int {
+	total := 0
+	for _, req := range r.Requirements {
+		total += req.Count
+	}
+	return max(total, 1)
+}
+
+// ReceiptFacts is one receipt with what was observed about it.
+type ReceiptFacts struct {
+	Receipt *v1alpha1.ApprovalReceipt
+	// Authorized says that the approver holds the verb approve on the
+	// ToolManifest now.
+	Authorized bool
+}
+
+// Verdict says whether a receipt counts, and why not.
+type Verdict struct {
+	Receipt *v1alpha1.ApprovalReceipt
+	// Counts is set for receipts that take part in the decision.
+	Counts  bool
+	Reason  string
+	Message string
+}
+
+// Approval is what a proposal's receipts amount to.
+type Approval struct {
+	Verdicts []Verdict
+	// Denied is a receipt of somebody entitled that says no.
+	Denied *v1alpha1.ApprovalReceipt
+	// Satisfied says that every requirement holds.
+	Satisfied bool
+	// Granted and Needed count people.
+	Granted, Needed int
+	// Receipts are those that a grant would consume.
+	Receipts []*v1alpha1.ApprovalReceipt
+	// NextExpiry is when the first counting receipt stops counting.
+	NextExpiry time.Time
+}
+
+// Approvers returns the people whose receipts count.
+func (a Approval) Approvers() []string {
+	var names []string
+	for _, r := range a.Receipts {
+		names = append(names, r.Spec.Approver.Username)
+	}
+	return sortedNames(names)
+}
+
+// JudgeReceipts decides which receipts count for the proposal and what they
+// amount to. Receipts must be in the order of their creation. A receipt that
+// does not count never spoils one that does.
+func JudgeReceipts(k *attest.Keyring, p *v1alpha1.ToolProposal, rules ApprovalRules, epoch int64, facts []ReceiptFacts, now time.Time) Approval {
+	a := Approval{Needed: rules.needed()}
+	j := judge{keys: k, proposal: p, rules: rules, epoch: epoch, now: now, seen: map[string]bool{}}
+	var counting []*v1alpha1.ApprovalReceipt
+	for i, f := range facts {
+		reason, message := v1alpha1.ReasonTooManyReceipts, fmt.Sprintf("only the first %d receipts of a proposal are considered", MaxReceipts)
+		if i < MaxReceipts {
+			reason, message = j.check(f)
+		}
+		counts := reason == v1alpha1.ReasonCounted
+		a.Verdicts = append(a.Verdicts, Verdict{Receipt: f.Receipt, Counts: counts, Reason: reason, Message: message})
+		switch {
+		case !counts:
+		case f.Receipt.Spec.Decision == v1alpha1.ReceiptDenied:
+			if a.Denied == nil {
+				a.Denied = f.Receipt
+			}
+		default:
+			counting = append(counting, f.Receipt)
+		}
+	}
+	a.Receipts = assign(counting, rules.Requirements)
+	a.Granted = len(a.Receipts)
+	a.Satisfied = a.Granted >= a.Needed
+	for _, r := range a.Receipts {
+		if a.NextExpiry.IsZero() || r.Spec.ExpiresAt.Time.Before(a.NextExpiry) {
+			a.NextExpiry = r.Spec.ExpiresAt.Time
+		}
+	}
+	return a
+}
+
+type judge struct {
+	keys     *attest.Keyring
+	proposal *v1alpha1.ToolProposal
+	rules    ApprovalRules
+	epoch    int64
+	now      time.Time
+	seen     map[string]bool
+}
+
+// check runs the rules in an order that tells an approver the most useful
+// reason first: whether it is about this call at all, then who, then when.
+func (j *judge) check(f ReceiptFacts) (reason, message string) {
+	r, p := f.Receipt, j.proposal
+	if reason, message := matchCall(r, p); reason != "" {
+		return reason, message
+	}
+	seal, err := VerifyReceiptSeal(j.keys, r)
+	if err != nil || seal.Epoch != j.epoch {
+		return v1alpha1.ReasonUnsealed, "the receipt did not pass admission as it stands; create a new one"
+	}
+	if reason, message := j.checkPerson(f); reason != "" {
+		return reason, message
+	}
+	if reason, message := j.checkTime(seal); reason != "" {
+		return reason, message
+	}
+	person := j.rules.person(r.Spec.Approver.Username)
+	if j.seen[person] {
+		return v1alpha1.ReasonDuplicateApprover, "another receipt of the same person counts already"
+	}
+	j.seen[person] = true
+	return v1alpha1.ReasonCounted, "the receipt counts"
+}
+
+func matchCall(r *v1alpha1.ApprovalReceipt, p *v1alpha1.ToolProposal) (reason, message string) {
+	switch {
+	case r.Namespace != p.Namespace || r.Spec.ProposalRef.Name != p.Name:
+		return v1alpha1.ReasonProposalNotFound, "the receipt names another proposal"
+	case r.Spec.ProposalRef.UID != p.UID:
+		return v1alpha1.ReasonUIDMismatch, "the receipt is for an earlier proposal of the same name"
+	case p.Spec.Prepared == nil || r.Spec.Fingerprint != p.Spec.Prepared.Fingerprint:
+		return v1alpha1.ReasonFingerprintMismatch, "the receipt is for another call: compare its fingerprint with spec.prepared.fingerprint of the proposal"
+	}
+	return "", ""
+}
+
+// CheckApprover decides whether this person may decide on this call at all. It
+// is asked at admission and again whenever the receipt is judged.
+func CheckApprover(p *v1alpha1.ToolProposal, rules ApprovalRules, approver *v1alpha1.Identity, authorized bool) (reason, message string) {
+	requester := p.Spec.Requester
+	switch {
+	case rules.person(approver.Username) == rules.person(requester.Username),
+		approver.UID != "" && approver.UID == requester.UID:
+		return v1alpha1.ReasonSelfApproval, "the requester of a call cannot decide on it"
+	case strings.HasPrefix(approver.Username, serviceAccountPrefix) && !rules.AllowServiceAccounts:
+		return v1alpha1.ReasonServiceAccountNotAllowed, "a ServiceAccount cannot decide unless the manifest sets approval.allowServiceAccounts"
+	case !authorized:
+		return v1alpha1.ReasonApproverNotAuthorized, "the approver needs the verb approve on toolmanifests/" + p.Spec.Tool
+	case !inAnyGroup(approver.Groups, rules.Requirements):
+		return v1alpha1.ReasonNotInRequiredGroup, "the approver is in none of the groups that approval.requirements names"
+	}
+	return "", ""
+}
+
+func inAnyGroup(groups []string, requirements []Requirement) bool {
+	if len(requirements) == 0 {
+		return true
+	}
+	for _, req := range requirements {
+		if contains(groups, req.Group) {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *judge) checkPerson(f ReceiptFacts) (reason, message string) {
+	reason, message = CheckApprover(j.proposal, j.rules, f.Receipt.Spec.Approver, f.Authorized)
+	if reason == v1alpha1.ReasonApproverNotAuthorized {
+		// The right was there at admission, or the receipt would not exist.
+		reason = v1alpha1.ReasonApproverNoLongerAuthorized
+	}
+	return reason, message
+}
+
+func (j *judge) checkTime(seal *attest.ReceiptSeal) (reason, message string) {
+	switch {
+	case seal.IssuedAt.After(j.now.Add(clockSkew)):
+		return v1alpha1.ReasonNotYetValid, "the receipt was issued in the future"
+	case !j.now.Before(seal.ExpiresAt):
+		return v1alpha1.ReasonReceiptExpired, "the receipt's time is over; create a new one"
+	}
+	return "", ""
+}
+
+func contains(list []string, want string) bool {
+	for _, s := range list {
+		if s == want {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/contract"
+	"github.com/assent-dev/assent/internal/observe"
+	"github.com/assent-dev/assent/internal/proposal"
+)
+
+const kindProposal = "ToolProposal"
+
+// proposals prepares and seals calls.
+type proposals struct{ *Config }
+
+// Default stamps who asked, prepares the call and seals both.
+func (h *proposals) Default(ctx context.Context, p *v1alpha1.ToolProposal) error {
+	req, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the admission request: %w", err)
+	}
+	if req.Operation != admissionv1.Create {
+		return nil
+	}
+	name := displayName(p)
+	p.Spec.Requester = proposal.IdentityOf(req.UserInfo)
+	p.Spec.Prepared, p.Spec.Seal = nil, ""
+	c, err := h.contractOf(ctx, req.Namespace, name, p.Spec.Tool)
+	if err != nil {
+		return err
+	}
+	prepared, err := c.Prepare(p.Spec.Requester.Username, p.Spec.Arguments)
+	if err != nil {
+		return invalid(kindProposal, name, prepareRefusal(p.Spec.Tool, err))
+	}
+	if p.Spec.Prepared, err = proposal.PreparedCall(c, prepared); err != nil {
+		return fmt.Errorf("storing the prepared call of tool %s: %w", p.Spec.Tool, err)
+	}
+	stamp, err := h.stamp(req.Namespace)
+	if err != nil {
+		return err
+	}
+	if stamp.Session, err = h.sessionOf(ctx, req.Namespace, p); err != nil {
+		return err
+	}
+	// Once dispatched, a proposal must outlive the question how its call ended.
+	controllerutil.AddFinalizer(p, v1alpha1.FinalizerOutcome)
+	return proposal.Seal(h.Keys(), p, stamp)
+}
+
+func displayName(o client.Object) string {
+	if o.GetName() != "" {
+		return o.GetName()
+	}
+	return o.GetGenerateName()
+}
+
+// contractOf compiles the contract of a tool, or says why it cannot be called.
+func (h *proposals) contractOf(ctx context.Context, namespace, name, tool string) (*contract.Contract, error) {
+	m := &v1alpha1.ToolManifest{}
+	err := h.get(ctx, client.ObjectKey{Namespace: namespace, Name: tool}, m)
+	if apierrors.IsNotFound(err) {
+		return nil, invalid(kindProposal, name, refusal{
+			Field: "spec.tool", Reason: "UnknownTool",
+			Message: fmt.Sprintf("there is no ToolManifest %s in namespace %s", tool, namespace),
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ToolManifest %s: %w", tool, err)
+	}
+	c, err := h.compile(ctx, h.Cached, m)
+	if err != nil {
+		// A type or scope that was created a moment ago may not be in the cache.
+		c, err = h.compile(ctx, h.Live, m)
+	}
+	if err != nil {
+		return nil, invalid(kindProposal, name, refusal{
+			Field: "spec.tool", Reason: v1alpha1.ReasonToolNotReady,
+			Message: fmt.Sprintf("ToolManifest %s is not Ready: %v", tool, err),
+		})
+	}
+	return c, nil
+}
+
+func (h *proposals) compile(ctx context.Context, from client.Reader, m *v1alpha1.ToolManifest) (*contract.Contract, error) {
+	tools, err := observe.Tools(ctx, from, m.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return h.Contracts.Compile(m, tools)
+}
+
+// get reads from the cache and, for what is not there yet, from the API server.
+func (h *proposals) get(ctx context.Context, key client.ObjectKey, into client.Object) error {
+	if err := h.Cached.Get(ctx, key, into); err == nil || !apierrors.IsNotFound(err) {
+		return err
+	}
+	return h.Live.Get(ctx, key, into)
+}
+
+// sessionOf reads the session that the call names. It is always read live,
+// since a revoked session must not carry one more call.
+func (h *proposals) sessionOf(ctx context.Context, namespace string, p *v1alpha1.ToolProposal) (*v1alpha1.AgentSession, error) {
+	if p.Spec.SessionRef == nil {
+		return nil, nil
+	}
+	s := &v1alpha1.AgentSession{}
+	err := h.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: p.Spec.SessionRef.Name}, s)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading AgentSession %s: %w", p.Spec.SessionRef.Name, err)
+	}
+	if apierrors.IsNotFound(err) {
+		s = nil
+	}
+	if problem := proposal.SessionProblem(s, p.Spec.Requester.Username, h.Now()); problem != "" {
+		return nil, invalid(kindProposal, displayName(p), refusal{Field: "spec.sessionRef", Reason: v1alpha1.ReasonSessionInvalid, Message: problem})
+	}
+	return s, nil
+}
+
+// ValidateCreate refuses what another mutating webhook changed after the seal,
+// and a requester with too many open calls.
+func (h *proposals) ValidateCreate(ctx context.Context, p *v1alpha1.ToolProposal) (admission.Warnings, error) {
+	if _, err := proposal.VerifySeal(h.Keys(), p); err != nil {
+		if errors.Is(err, proposal.ErrUnsealed) {
+			return nil, invalid(kindProposal, displayName(p), refusal{
+				Field: "spec.seal", Reason: v1alpha1.ReasonUnsealed,
+				Message: "the object was changed after it was sealed: look for another mutating webhook or policy for toolproposals",
+			})
+		}
+		return nil, err
+	}
+	return nil, h.checkQuota(ctx, p)
+}
+
+func (h *proposals) checkQuota(ctx context.Context, p *v1alpha1.ToolProposal) error {
+	var open v1alpha1.ToolProposalList
+	err := h.Cached.List(ctx, &open, client.MatchingFields{observe.IndexOpenRequester: p.Spec.Requester.Username})
+	if err != nil {
+		return fmt.Errorf("counting the requester's open proposals: %w", err)
+	}
+	if len(open.Items) < h.MaxPending {
+		return nil
+	}
+	return tooMany(kindProposal, displayName(p), refusal{
+		Field: "spec.requester", Reason: "QuotaExceeded",
+		Message: fmt.Sprintf("the requester has %d open proposals, which is the limit: wait for some to end or delete them", h.MaxPending),
+	})
+}
+
+// ValidateUpdate has nothing to say: the CRD freezes the spec.
+func (h *proposals) ValidateUpdate(context.Context, *v1alpha1.ToolProposal, *v1alpha1.ToolProposal) (admission.Warnings, error) {
+	return nil, nil
+}
+
+// ValidateDelete has nothing to say: a webhook that is down must never block a delete.
+func (h *proposals) ValidateDelete(context.Context, *v1alpha1.ToolProposal) (admission.Warnings, error) {
+	return nil, nil
+}

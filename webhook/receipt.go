@@ -1,0 +1,173 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/contract"
+	"github.com/assent-dev/assent/internal/observe"
+	"github.com/assent-dev/assent/internal/proposal"
+)
+
+const kindReceipt = "ApprovalReceipt"
+
+// receipts stamps and seals decisions of people.
+type receipts struct{ *Config }
+
+// Default stamps who decided, checks that they may, and seals the receipt.
+// Everything is checked here, before the seal: what Assent has not found to be
+// a decision on a waiting call it does not sign.
+func (h *receipts) Default(ctx context.Context, r *v1alpha1.ApprovalReceipt) error {
+	req, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the admission request: %w", err)
+	}
+	if req.Operation != admissionv1.Create {
+		return nil
+	}
+	r.Spec.Approver, r.Spec.Seal = proposal.IdentityOf(req.UserInfo), ""
+	p, err := h.proposalOf(ctx, req.Namespace, r)
+	if err != nil {
+		return err
+	}
+	rules, lifetime, err := h.rulesOf(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := h.checkApprover(ctx, p, rules, r); err != nil {
+		return err
+	}
+	if err := h.checkCount(ctx, p, r); err != nil {
+		return err
+	}
+	stamp, err := h.stamp(req.Namespace)
+	if err != nil {
+		return err
+	}
+	// The object keeps whole seconds only, and the seal must say the same.
+	expires := metav1.NewTime(stamp.Now.Add(lifetime).UTC().Truncate(time.Second))
+	r.Spec.ExpiresAt = &expires
+	return proposal.SealReceipt(h.Keys(), r, stamp)
+}
+
+// proposalOf reads the proposal and checks that the receipt is about it. The
+// read is live: an approver often answers within a second.
+func (h *receipts) proposalOf(ctx context.Context, namespace string, r *v1alpha1.ApprovalReceipt) (*v1alpha1.ToolProposal, error) {
+	name := displayName(r)
+	p := &v1alpha1.ToolProposal{}
+	err := h.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: r.Spec.ProposalRef.Name}, p)
+	if apierrors.IsNotFound(err) {
+		return nil, invalid(kindReceipt, name, refusal{
+			Field: "spec.proposalRef.name", Reason: v1alpha1.ReasonProposalNotFound,
+			Message: fmt.Sprintf("there is no ToolProposal %s in namespace %s", r.Spec.ProposalRef.Name, namespace),
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ToolProposal %s: %w", r.Spec.ProposalRef.Name, err)
+	}
+	if r.Spec.ProposalRef.UID != p.UID {
+		return nil, invalid(kindReceipt, name, refusal{
+			Field: "spec.proposalRef.uid", Reason: v1alpha1.ReasonUIDMismatch,
+			Message: "the receipt is for an earlier proposal of the same name: look at the present one and decide on it",
+		})
+	}
+	if p.Spec.Prepared == nil || r.Spec.Fingerprint != p.Spec.Prepared.Fingerprint {
+		return nil, invalid(kindReceipt, name, refusal{
+			Field: "spec.fingerprint", Reason: v1alpha1.ReasonFingerprintMismatch,
+			Message: "the receipt is for another call: compare it with spec.prepared.fingerprint of the proposal",
+		})
+	}
+	if !waits(p, r.Spec.Decision) {
+		return nil, invalid(kindReceipt, name, refusal{
+			Field: "spec.proposalRef", Reason: v1alpha1.ReasonNotAwaitingApproval,
+			Message: fmt.Sprintf("the proposal does not wait for a decision, its phase is %q", p.Status.Phase),
+		})
+	}
+	return p, nil
+}
+
+// waits says whether a decision can still matter: an approval while the call
+// waits, a denial until the call has ended.
+func waits(p *v1alpha1.ToolProposal, d v1alpha1.ReceiptDecision) bool {
+	switch p.Status.Phase {
+	case v1alpha1.PhaseAwaitingApproval:
+		return true
+	case v1alpha1.PhaseDispatching, v1alpha1.PhaseRunning:
+		return d == v1alpha1.ReceiptDenied
+	default:
+		return false
+	}
+}
+
+// rulesOf are the approval rules of the call's tool and the lifetime of a receipt.
+func (h *receipts) rulesOf(ctx context.Context, p *v1alpha1.ToolProposal) (proposal.ApprovalRules, time.Duration, error) {
+	c, err := (&proposals{h.Config}).contractOf(ctx, p.Namespace, p.Name, p.Spec.Tool)
+	if err != nil {
+		return proposal.ApprovalRules{}, 0, err
+	}
+	rules := proposal.RulesOf(c)
+	rules.SamePerson = h.SamePerson
+	return rules, min(lifetimeOf(c), h.MaxReceiptLifetime), nil
+}
+
+func lifetimeOf(c *contract.Contract) time.Duration { return c.Approval().ReceiptLifetime }
+
+func (h *receipts) checkApprover(ctx context.Context, p *v1alpha1.ToolProposal, rules proposal.ApprovalRules, r *v1alpha1.ApprovalReceipt) error {
+	authorized, err := observe.MayApprove(ctx, h.Reviews, p.Namespace, p.Spec.Tool, r.Spec.Approver)
+	if err != nil {
+		return err
+	}
+	reason, message := proposal.CheckApprover(p, rules, r.Spec.Approver, authorized)
+	if reason == "" {
+		return nil
+	}
+	return forbidden(kindReceipt, displayName(r), refusal{Field: "spec.approver", Reason: reason, Message: message})
+}
+
+func (h *receipts) checkCount(ctx context.Context, p *v1alpha1.ToolProposal, r *v1alpha1.ApprovalReceipt) error {
+	existing, err := observe.Receipts(ctx, h.Live, p)
+	if err != nil {
+		return err
+	}
+	if len(existing) < proposal.MaxReceipts {
+		return nil
+	}
+	return forbidden(kindReceipt, displayName(r), refusal{
+		Field: "spec.proposalRef", Reason: v1alpha1.ReasonTooManyReceipts,
+		Message: fmt.Sprintf("the proposal has %d receipts already", proposal.MaxReceipts),
+	})
+}
+
+// ValidateCreate refuses what another mutating webhook changed after the seal.
+func (h *receipts) ValidateCreate(_ context.Context, r *v1alpha1.ApprovalReceipt) (admission.Warnings, error) {
+	_, err := proposal.VerifyReceiptSeal(h.Keys(), r)
+	if errors.Is(err, proposal.ErrUnsealed) {
+		return nil, invalid(kindReceipt, displayName(r), refusal{
+			Field: "spec.seal", Reason: v1alpha1.ReasonUnsealed,
+			Message: "the object was changed after it was sealed: look for another mutating webhook or policy for approvalreceipts",
+		})
+	}
+	return nil, err
+}
+
+// ValidateUpdate has nothing to say: the CRD freezes the spec.
+func (h *receipts) ValidateUpdate(context.Context, *v1alpha1.ApprovalReceipt, *v1alpha1.ApprovalReceipt) (admission.Warnings, error) {
+	return nil, nil
+}
+
+// ValidateDelete has nothing to say: a webhook that is down must never block a delete.
+func (h *receipts) ValidateDelete(context.Context, *v1alpha1.ApprovalReceipt) (admission.Warnings, error) {
+	return nil, nil
+}
