@@ -46,24 +46,29 @@ var knownLabels = []string{"topology.kubernetes.io/zone", "topology.kubernetes.i
 // Beside the spec it compares the owner, labels and annotations, and what the
 // kubelet reports: a container that was restarted or that runs another image
 // is a difference although the spec may have been put back since.
-func Diff(expected *batchv1.Job, live *corev1.Pod, opts Options) []string {
+func Diff(expected *batchv1.Job, live *corev1.Pod) []string {
+	return Options{}.Diff(expected, live)
+}
+
+// Diff is the function [Diff] for a cluster that adds more to Pods.
+func (o Options) Diff(expected *batchv1.Job, live *corev1.Pod) []string {
 	var c comparison
-	c.metadata(expected, live, opts)
+	c.metadata(expected, live, o)
 	c.podSpec("spec", &expected.Spec.Template.Spec, &live.Spec)
-	c.status(live, opts)
+	c.status(live, o)
 	return c.differences
 }
 
-// DiffJSON is [Diff] for a Pod as the API server sent it. A field of spec or
-// metadata that this version of the API types does not have is a difference;
-// decoding would have dropped it without a word.
-func DiffJSON(expected *batchv1.Job, pod []byte, opts Options) (*corev1.Pod, []string, error) {
+// DiffJSON is [Options.Diff] for a Pod as the API server sent it. A field of
+// spec or metadata that this version of the API types does not have is a
+// difference; decoding would have dropped it without a word.
+func (o Options) DiffJSON(expected *batchv1.Job, pod []byte) (*corev1.Pod, []string, error) {
 	var live corev1.Pod
 	unknown, err := json.UnmarshalStrict(pod, &live)
 	if err != nil {
 		return nil, nil, fmt.Errorf("decoding the live Pod: %w", err)
 	}
-	differences := Diff(expected, &live, opts)
+	differences := o.Diff(expected, &live)
 	for _, u := range unknown {
 		// A newer kubelet may report more than this version knows.
 		if !strings.Contains(u.Error(), `"status.`) {
@@ -110,11 +115,7 @@ func (c *comparison) metadata(expected *batchv1.Job, live *corev1.Pod, opts Opti
 	if live.Generation > 1 {
 		c.differ("metadata.generation", "shows that the spec was changed after the Pod was created")
 	}
-	owner := metav1.GetControllerOf(live)
-	if owner == nil || expected.UID == "" || owner.APIVersion != "batch/v1" || owner.Kind != "Job" ||
-		owner.Name != expected.Name || owner.UID != expected.UID || len(live.OwnerReferences) != 1 {
-		c.differ("metadata.ownerReferences", "must name the Job and nothing else")
-	}
+	c.owner(expected, live)
 	template := expected.Spec.Template.ObjectMeta
 	c.labelsAndAnnotations("metadata.labels", template.Labels, live.Labels, func(key, value string) bool {
 		return jobLabel(expected, key, value) || listed(knownLabels, key) || listed(opts.Labels, key)
@@ -124,11 +125,24 @@ func (c *comparison) metadata(expected *batchv1.Job, live *corev1.Pod, opts Opti
 	})
 }
 
+func (c *comparison) owner(expected *batchv1.Job, live *corev1.Pod) {
+	const path = "metadata.ownerReferences"
+	if expected.UID == "" {
+		c.differ(path, "cannot be compared: the expected Job was not given the live Job's UID")
+		return
+	}
+	owner := metav1.GetControllerOf(live)
+	if owner == nil || owner.APIVersion != "batch/v1" || owner.Kind != "Job" || owner.Name != expected.Name ||
+		owner.UID != expected.UID || len(live.OwnerReferences) != 1 {
+		c.differ(path, "must name the Job and nothing else")
+	}
+}
+
 // jobLabel is one of the labels by which the Job controller finds its Pods.
 func jobLabel(job *batchv1.Job, key, value string) bool {
 	switch key {
 	case batchv1.ControllerUidLabel, "controller-uid":
-		return job.UID == "" || value == string(job.UID)
+		return value == string(job.UID)
 	case batchv1.JobNameLabel, "job-name":
 		return value == job.Name
 	default:

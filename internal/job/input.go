@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -43,6 +44,9 @@ type Input struct {
 	StartTimeout time.Duration
 	// ImagePullSecrets name Secrets in Namespace.
 	ImagePullSecrets []string
+	// DNS are the cluster's name servers, for the NetworkPolicy of calls whose
+	// manifest allows them; without any, the Pods that most distributions use.
+	DNS []networkingv1.NetworkPolicyPeer
 }
 
 // Proposal identifies the ToolProposal that the Job serves.

@@ -28,14 +28,6 @@ var linkLocal = []netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"),
 }
 
-// NetworkInput says which connections the Pod of a call may make.
-type NetworkInput struct {
-	Input
-	// DNS are the cluster's name servers; without any, those with the labels
-	// that Kubernetes distributions use. Asked only where a manifest allows it.
-	DNS []networkingv1.NetworkPolicyPeer
-}
-
 // DefaultDeny closes all Pods of calls in a namespace: nothing reaches them
 // and they reach nothing. What a call needs is opened for it alone.
 func DefaultDeny(namespace string) *networkingv1.NetworkPolicy {
@@ -52,7 +44,7 @@ func DefaultDeny(namespace string) *networkingv1.NetworkPolicy {
 // NetworkPolicies returns the namespace's [DefaultDeny] and the policy of one
 // call: the execution service, the manifest's egress, and the cluster's name
 // servers if the manifest allows them. Both must exist before the Job.
-func NetworkPolicies(in NetworkInput) ([]*networkingv1.NetworkPolicy, error) {
+func NetworkPolicies(in Input) ([]*networkingv1.NetworkPolicy, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -150,7 +142,7 @@ func portsOf(protocol corev1.Protocol, numbers ...int32) []networkingv1.NetworkP
 	return out
 }
 
-func (in NetworkInput) dns() networkingv1.NetworkPolicyEgressRule {
+func (in Input) dns() networkingv1.NetworkPolicyEgressRule {
 	to := in.DNS
 	if len(to) == 0 {
 		to = []networkingv1.NetworkPolicyPeer{pods("kube-system", map[string]string{"k8s-app": "kube-dns"})}

@@ -19,8 +19,9 @@ const (
 	// DefaultDelivery is for how long the delivery of a result is tried.
 	DefaultDelivery = 2 * time.Minute
 
-	// attemptTimeout bounds one request to the execution service.
-	attemptTimeout = 15 * time.Second
+	// attemptTimeout bounds one request to the execution service. It is longer
+	// than the service takes at most, so that its answer is not thrown away.
+	attemptTimeout = 30 * time.Second
 	// The pause between attempts doubles from the first to the second.
 	firstPause = 200 * time.Millisecond
 	longPause  = 5 * time.Second
