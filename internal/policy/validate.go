@@ -13,6 +13,8 @@ import (
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
+
+	"github.com/assent-dev/assent/internal/policy/cedartext"
 )
 
 func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
@@ -153,18 +155,28 @@ func (c *checks) problem(s *statement, severity Severity, message string) Proble
 
 // unknownWarnings words the names that nothing defines.
 func (c *checks) unknownWarnings(s *statement, u *unknownNames) []Problem {
+	if len(u.types)+len(u.actions)+len(u.tools) == 0 {
+		return nil
+	}
 	var warnings []Problem
-	warn := func(format string, args ...any) {
-		warnings = append(warnings, c.problem(s, SeverityWarning, fmt.Sprintf(format, args...)))
+	document, _ := cedartext.Parse(s.source.source.Text)
+	warn := func(path types.EntityType, id types.String, format string, args ...any) {
+		p := c.problem(s, SeverityWarning, fmt.Sprintf(format, args...))
+		if document != nil && s.index < len(document.Policies) {
+			if pos, ok := document.FindName(&document.Policies[s.index], string(path), string(id)); ok {
+				p.Line, p.Column = pos.Line, pos.Column
+			}
+		}
+		warnings = append(warnings, p)
 	}
 	for _, t := range u.types {
-		warn("no tool has the entity type %s (yet), so that it matches nothing%s", t, c.suggestType(t))
+		warn(t, "", "no tool has the entity type %s (yet), so that it matches nothing%s", t, c.suggestType(t))
 	}
 	for _, a := range u.actions {
-		warn("no tool has the action %s (yet), so that it matches nothing%s", a, c.suggestAction(a))
+		warn(a.Type, a.ID, "no tool has the action %s (yet), so that it matches nothing%s", a, c.suggestAction(a))
 	}
 	for _, t := range u.tools {
-		warn("there is no tool %s (yet), so that it matches nothing%s", t, c.suggestTool(t))
+		warn(t.Type, t.ID, "there is no tool %s (yet), so that it matches nothing%s", t, c.suggestTool(t))
 	}
 	return warnings
 }
