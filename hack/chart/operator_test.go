@@ -118,6 +118,9 @@ func TestOperator_SurvivesTheLossOfOneReplica(t *testing.T) {
 	if got := *o.deployment.Spec.Replicas; got != 2 {
 		t.Errorf("%d replicas, want 2", got)
 	}
+	if update := o.deployment.Spec.Strategy.RollingUpdate; update == nil || update.MaxUnavailable.IntValue() != 0 {
+		t.Errorf("rollout %+v: a rollout must not take a replica away before the new one is ready", update)
+	}
 	if o.budget == nil || o.budget.Spec.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("disruption budget %+v, want at most one unavailable", o.budget)
 	}
