@@ -35,7 +35,8 @@ CLUSTER_PACKAGES := ./lifecycle/... ./cmd/assent-cluster/...
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd config/rbac/role.yaml config/webhook/manifests.yaml \
 	charts/assent/files charts/assent-crds/templates docs/api.md
 
-IMAGES_JSON := dist/images/images.json
+# Where markers for RBAC and webhooks stand.
+MARKED := $(foreach folder,config controllers webhook execution cmd/assent,paths=./$(folder)/...)
 
 ##@ Build and test
 
@@ -86,7 +87,8 @@ generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Generate deepcopy, CRDs, 
 	rm -f config/crd/*.yaml
 	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(BIN)/controller-gen crd paths=./api/... output:crd:dir=config/crd
-	$(BIN)/controller-gen rbac:roleName=assent webhook paths=./config/... output:rbac:dir=config/rbac output:webhook:dir=config/webhook
+	$(BIN)/controller-gen rbac:roleName=assent $(MARKED) output:rbac:dir=config/rbac
+	$(BIN)/controller-gen webhook $(MARKED) output:webhook:dir=config/webhook
 	go run ./hack/generate
 	$(BIN)/crd-ref-docs --source-path=api/v1alpha1 --config=hack/api-docs.yaml --renderer=markdown --max-depth=20 --log-level=ERROR --output-path=docs/api.md
 

@@ -20,7 +20,6 @@
 //
 // +kubebuilder:webhook:mutating=true,path=/mutate-assent-dev-v1alpha1-toolproposal,name=toolproposals.mutate.assent.dev,groups=assent.dev,versions=v1alpha1,resources=toolproposals,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
 // +kubebuilder:webhook:mutating=true,path=/mutate-assent-dev-v1alpha1-approvalreceipt,name=approvalreceipts.mutate.assent.dev,groups=assent.dev,versions=v1alpha1,resources=approvalreceipts,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
-// +kubebuilder:webhook:mutating=true,path=/mutate-assent-dev-v1alpha1-agentsession,name=agentsessions.mutate.assent.dev,groups=assent.dev,versions=v1alpha1,resources=agentsessions,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
 //
 // What is checked:
 //

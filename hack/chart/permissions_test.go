@@ -249,7 +249,7 @@ func TestWebhooks_CoverEveryKind(t *testing.T) {
 	}
 	want := map[string][]string{}
 	for _, kind := range kinds(t) {
-		if kind == "toolproposals" || kind == "approvalreceipts" || kind == "agentsessions" {
+		if kind == "toolproposals" || kind == "approvalreceipts" {
 			want[kind] = append(want[kind], "mutating CREATE")
 		}
 		want[kind] = append(want[kind], "validating CREATE,UPDATE")
