@@ -5,6 +5,7 @@ package contract
 
 import (
 	"regexp"
+	"strconv"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -44,12 +45,15 @@ type argument struct {
 
 // defaultValue returns the value of an absent argument, or nil.
 func (a *argument) defaultValue() any {
-	if a.fallback == nil || a.spec.json != jsonObject && a.spec.json != jsonArray {
+	if a.fallback == nil || !a.isStructure() {
 		return a.fallback
 	}
 	tree, _ := snapshot.DecodeText(a.fallback.(string)) // read when it was compiled
 	return tree
 }
+
+// isStructure reports whether values are objects or arrays.
+func (a *argument) isStructure() bool { return a.spec.json == jsonObject || a.spec.json == jsonArray }
 
 // accept checks one value and returns the value that is hashed, decided on and
 // run. Accepting its own result gives the same result.
@@ -60,10 +64,10 @@ func (a *argument) accept(v any) (any, refusal) {
 	switch a.spec.json {
 	case jsonInteger:
 		f, why := a.acceptInteger(v)
-		return a.acceptedNumber(f, why)
+		return a.acceptedNumber(v, f, why)
 	case jsonNumber:
 		f, why := a.acceptNumber(v)
-		return a.acceptedNumber(f, why)
+		return a.acceptedNumber(v, f, why)
 	case jsonBoolean:
 		return a.acceptBoolean(v)
 	case jsonObject:
@@ -77,8 +81,9 @@ func (a *argument) accept(v any) (any, refusal) {
 	}
 }
 
-// acceptedNumber gives a number the form that the encoding asks for.
-func (a *argument) acceptedNumber(f float64, why refusal) (any, refusal) {
+// acceptedNumber gives a number the form that the encoding asks for. Where
+// nothing changes it returns v itself, which saves an allocation.
+func (a *argument) acceptedNumber(v any, f float64, why refusal) (any, refusal) {
 	if why != "" {
 		return nil, why
 	}
@@ -92,15 +97,19 @@ func (a *argument) acceptedNumber(f float64, why refusal) (any, refusal) {
 	if !a.isAllowed(text) {
 		return nil, ReasonNotAllowed
 	}
-	if a.asText {
+	switch {
+	case a.asText:
 		return text, ""
+	case v == f:
+		return v, ""
+	default:
+		return f, ""
 	}
-	return f, ""
 }
 
 func (a *argument) acceptBoolean(v any) (any, refusal) {
-	if b, ok := v.(bool); ok && !a.asText {
-		return b, ""
+	if _, ok := v.(bool); ok && !a.asText {
+		return v, ""
 	}
 	text, ok := v.(string)
 	switch {
@@ -130,14 +139,14 @@ func (a *argument) acceptStructure(structure any, ok bool) (any, refusal) {
 
 // acceptText checks a value of a type that is a JSON string.
 func (a *argument) acceptText(v any) (any, refusal) {
-	text, ok := v.(string)
+	sent, ok := v.(string)
 	if !ok {
 		return nil, ReasonWrongType
 	}
-	if len(text) > a.maxLength {
+	if len(sent) > a.maxLength {
 		return nil, ReasonTextTooLong
 	}
-	text, why := a.spec.normalise(a, text)
+	text, why := a.spec.normalise(a, sent)
 	switch {
 	case why != "":
 		return nil, why
@@ -150,6 +159,9 @@ func (a *argument) acceptText(v any) (any, refusal) {
 		if !p.MatchString(text) {
 			return nil, ReasonPatternMismatch
 		}
+	}
+	if text == sent {
+		return v, "" // the same, without another allocation
 	}
 	return text, ""
 }
@@ -178,21 +190,18 @@ func (a *argument) checkScope(s *scope.Scope, v any) refusal {
 	return refusal(s.Check(t))
 }
 
-// templateText is the form of a value in templates. For objects and arrays it is
-// canonical, their canonical text.
-func templateText(v any, canonical string) string {
+// templateText is the form of a scalar in templates. That of a structure, its
+// canonical text, is known only once the call has one.
+func templateText(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
 	case bool:
-		if v {
-			return "true"
-		}
-		return "false"
+		return strconv.FormatBool(v)
 	case float64:
 		return formatNumber(v)
 	default:
-		return canonical
+		return ""
 	}
 }
 
@@ -233,14 +242,9 @@ func (a *argument) info() ArgumentInfo {
 	}
 }
 
-// schemaDocument decodes the schemas afresh for each caller.
+// schemaDocument is one document for all schemas of the chain.
 func (a *argument) schemaDocument() any {
-	var all []any
-	for _, text := range a.schemaText {
-		tree, _ := snapshot.DecodeText(text) // read when it was compiled
-		all = append(all, tree)
-	}
-	switch len(all) {
+	switch all := a.schemaDocuments(); len(all) {
 	case 0:
 		return nil
 	case 1:
@@ -248,4 +252,14 @@ func (a *argument) schemaDocument() any {
 	default:
 		return map[string]any{"allOf": all}
 	}
+}
+
+// schemaDocuments decodes the schemas afresh for each caller.
+func (a *argument) schemaDocuments() []any {
+	var all []any
+	for _, text := range a.schemaText {
+		tree, _ := snapshot.DecodeText(text) // read when it was compiled
+		all = append(all, tree)
+	}
+	return all
 }

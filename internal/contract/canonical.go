@@ -6,9 +6,10 @@ package contract
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"slices"
 	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"sync"
 )
 
 // The functions of this file write RFC 8785 text directly: members in order,
@@ -64,10 +65,51 @@ func (o *object) raw(name, value string) {
 	o.text = append(o.text, value...)
 }
 
-// appendString quotes well-formed UTF-8, for which AppendQuote cannot fail.
+// appendString quotes a text with the escapes of RFC 8785 section 3.2.2.2. The
+// text is well-formed UTF-8: package snapshot has seen it, as an argument or as
+// a part of the contract.
 func appendString(text []byte, value string) []byte {
-	text, _ = jsontext.AppendQuote(text, value)
-	return text
+	return append(appendInString(append(text, '"'), value), '"')
+}
+
+// appendInString writes a value inside a JSON string.
+func appendInString(text []byte, value string) []byte {
+	start := 0
+	for i := range len(value) {
+		if needsEscape[value[i]] {
+			text = appendEscape(append(text, value[start:i]...), value[i])
+			start = i + 1
+		}
+	}
+	return append(text, value[start:]...)
+}
+
+// needsEscape marks the bytes that do not stand for themselves in a string.
+var needsEscape = func() (table [256]bool) {
+	for c := range byte(' ') {
+		table[c] = true
+	}
+	table['"'], table['\\'] = true, true
+	return table
+}()
+
+func appendEscape(text []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(text, '\\', c)
+	case '\b':
+		return append(text, `\b`...)
+	case '\t':
+		return append(text, `\t`...)
+	case '\n':
+		return append(text, `\n`...)
+	case '\f':
+		return append(text, `\f`...)
+	case '\r':
+		return append(text, `\r`...)
+	default:
+		return fmt.Appendf(text, `\u%04x`, c)
+	}
 }
 
 // appendList writes an array member unless it is empty.
@@ -169,21 +211,66 @@ func appendMCP(text []byte, m *MCPCall) []byte {
 	return o.close()
 }
 
-// proposalHash is snapshot.ProposalHash for arguments that are known to be
+// workspace is the memory that one call needs while it is prepared.
+type workspace struct {
+	values values
+	// argv holds the words of a command, buffer a text that is hashed.
+	argv, buffer []byte
+}
+
+// workspaces keeps memory between calls. What is in it is never read again.
+var workspaces = sync.Pool{New: func() any { return new(workspace) }}
+
+// maxPooledBytes is the largest memory that is kept: one huge call should not
+// occupy it for ever.
+const maxPooledBytes = 64 << 10
+
+// borrow returns a workspace for a call with these arguments.
+func borrow(args []*argument) *workspace {
+	w := workspaces.Get().(*workspace)
+	w.values.args, w.values.workspace = args, w
+	w.values.list = slices.Grow(w.values.list[:0], len(args))[:len(args)]
+	return w
+}
+
+// release gives the workspace back without what the call left in it.
+func (w *workspace) release() {
+	clear(w.values.list)
+	w.values.args, w.values.canonical = nil, ""
+	if cap(w.argv)+cap(w.buffer) <= maxPooledBytes {
+		workspaces.Put(w)
+	}
+}
+
+// effect returns the canonical text of an effect.
+func (w *workspace) effect(e Effect) string {
+	w.buffer = appendEffect(w.buffer[:0], e)
+	return string(w.buffer)
+}
+
+// digest returns the lower-case hexadecimal SHA-256 of an object and keeps its
+// memory.
+func (w *workspace) digest(o *object) string {
+	w.buffer = o.close()
+	sum := sha256.Sum256(w.buffer)
+	return hex.EncodeToString(sum[:])
+}
+
+// proposal is snapshot.ProposalHash for arguments that are known to be
 // canonical.
-func proposalHash(agent, tool, arguments string) string {
-	o := openObject(make([]byte, 0, len(agent)+len(tool)+len(arguments)*5/4+64))
+func (w *workspace) proposal(agent, tool, arguments string) string {
+	o := openObject(w.buffer[:0])
 	o.str("agent", agent)
 	o.str("argsCanonicalJson", arguments)
 	o.str("tool", tool)
 	o.raw("v", "1")
-	return digest(o.close())
+	return w.digest(&o)
 }
 
 // fingerprint is attest.Fingerprint for an effect that is known to be
 // canonical.
-func fingerprint(proposalHash, namespace string, c contractID, effect string) string {
-	o := openObject(make([]byte, 0, len(effect)+512))
+func (w *workspace) fingerprint(proposalHash, namespace string, c contractID, effect string) string {
+	o := openObject(w.buffer[:0])
 	o.name("contract")
 	inner := openObject(o.text)
 	inner.str("hash", c.hash)
@@ -195,14 +282,8 @@ func fingerprint(proposalHash, namespace string, c contractID, effect string) st
 	o.str("namespace", namespace)
 	o.str("proposalHash", proposalHash)
 	o.raw("v", "1")
-	return digest(o.close())
+	return w.digest(&o)
 }
 
 // contractID is what a fingerprint says of the contract.
 type contractID struct{ name, version, hash string }
-
-// digest returns the lower-case hexadecimal SHA-256.
-func digest(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
-}

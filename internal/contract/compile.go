@@ -63,7 +63,7 @@ func Compile(in Input) (*Contract, error) {
 		return nil, err
 	}
 	for _, a := range c.args {
-		c.needsRaw = c.needsRaw || a.spec.json == jsonObject || a.spec.json == jsonArray
+		c.needsRaw = c.needsRaw || a.isStructure()
 	}
 	c.needsRaw = c.needsRaw || m.MCP != nil
 	hash, err := contractHash(resolved{

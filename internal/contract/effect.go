@@ -3,6 +3,8 @@
 
 package contract
 
+import "slices"
+
 // Kinds of effects.
 const (
 	EffectCommand = "command"
@@ -92,4 +94,45 @@ func (e Effect) Kind() string {
 		return ""
 	}
 	return kind
+}
+
+// clone copies what a plan shares between calls, so that whoever changes a
+// prepared effect changes no other call.
+func (e Effect) clone() Effect {
+	switch {
+	case e.Command != nil:
+		c := *e.Command
+		c.Env = slices.Clone(c.Env)
+		for i, v := range c.Env {
+			c.Env[i].Value, c.Env[i].Secret = clonePointer(v.Value), clonePointer(v.Secret)
+		}
+		e.Command = &c
+	case e.HTTP != nil:
+		h := *e.HTTP
+		h.SuccessStatus = slices.Clone(h.SuccessStatus)
+		h.Secrets = cloneSecrets(h.Secrets)
+		e.HTTP = &h
+	case e.MCP != nil:
+		m := *e.MCP
+		m.Headers = slices.Clone(m.Headers)
+		m.Secrets = cloneSecrets(m.Secrets)
+		e.MCP = &m
+	}
+	return e
+}
+
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+func cloneSecrets(secrets []ResolvedSecret) []ResolvedSecret {
+	out := slices.Clone(secrets)
+	for i, s := range out {
+		out[i].Hosts = slices.Clone(s.Hosts)
+	}
+	return out
 }

@@ -84,7 +84,7 @@ func (e *effectCompiler) mandatory(field, name string) (int, bool) {
 
 // scalar refuses structures where only a text can stand.
 func (e *effectCompiler) scalar(field string, i int) {
-	if a := e.args[i]; a != nil && (a.spec.json == jsonObject || a.spec.json == jsonArray) {
+	if a := e.args[i]; a != nil && a.isStructure() {
 		e.add(ReasonInvalidTemplate, field, "uses {%s}, which is a structure, where only a text can stand", a.name)
 	}
 }

@@ -172,7 +172,7 @@ func (r *resolver) setDefault(a *argument, field string, v *IntOrString) {
 	}
 	field += ".default"
 	var value any = v.Text()
-	structure := a.spec.json == jsonObject || a.spec.json == jsonArray
+	structure := a.isStructure()
 	if structure {
 		tree, err := snapshot.DecodeText(v.Text())
 		if err != nil {

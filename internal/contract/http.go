@@ -80,7 +80,7 @@ type urlPlan struct {
 
 func (p *urlPlan) render(v *values) (string, *snapshot.Error) {
 	if p.whole != constant {
-		return v.texts[p.whole], nil
+		return v.list[p.whole].text, nil
 	}
 	text := []byte(p.origin)
 	for _, s := range p.segments {
@@ -126,10 +126,10 @@ func (w word) escape(text []byte, v *values) ([]byte, bool) {
 		switch {
 		case p.arg == constant:
 			text = append(text, p.text...)
-		case !v.present[p.arg]:
+		case !v.list[p.arg].present:
 			return text, false
 		default:
-			text = appendEscaped(text, v.texts[p.arg])
+			text = appendEscaped(text, v.list[p.arg].text)
 		}
 	}
 	return text, true
@@ -183,10 +183,10 @@ func (w word) plain(v *values) (string, bool) {
 			b.WriteString(p.text)
 			continue
 		}
-		if !v.present[p.arg] {
+		if !v.list[p.arg].present {
 			return "", false
 		}
-		b.WriteString(v.texts[p.arg])
+		b.WriteString(v.list[p.arg].text)
 	}
 	return b.String(), true
 }
@@ -226,7 +226,7 @@ func (p *bodyPlan) render(v *values) (string, *snapshot.Error) {
 			continue
 		}
 		last = v.args[part.arg].name
-		text = part.write(text, v.texts[part.arg])
+		text = part.write(text, v.list[part.arg].text)
 		if len(text) > maxBodyBytes {
 			return "", refuse(snapshot.StageEffect, ReasonEffectTooLarge, last)
 		}
@@ -235,12 +235,6 @@ func (p *bodyPlan) render(v *values) (string, *snapshot.Error) {
 		return "", refuse(snapshot.StageEffect, ReasonSecretPlaceholder, last)
 	}
 	return string(text), nil
-}
-
-// appendInString writes a value inside a JSON string.
-func appendInString(text []byte, value string) []byte {
-	quoted := appendString(nil, value)
-	return append(text, quoted[1:len(quoted)-1]...)
 }
 
 // appendPlain writes a value as it is.

@@ -63,7 +63,7 @@ type kindSpec struct {
 	normalise func(a *argument, text string) (string, refusal)
 	// needsPattern and needsAllowed mark constraints that are mandatory.
 	needsPattern, needsAllowed bool
-	// example is a well-formed value for an LLM's tool definition.
+	// format is that of JSON Schema, for tool definitions.
 	format string
 }
 

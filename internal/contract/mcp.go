@@ -39,8 +39,8 @@ func (p *mcpPlan) render(v *values) (Effect, *snapshot.Error) {
 			switch {
 			case f.arg == constant:
 				o.raw(f.name, f.text)
-			case v.present[f.arg]:
-				o.raw(f.name, v.raw[f.arg])
+			case v.list[f.arg].present:
+				o.raw(f.name, v.list[f.arg].raw)
 			}
 		}
 		call.Arguments = string(o.close())
@@ -67,7 +67,7 @@ func (e *effectCompiler) mcp(t *MCPTemplate) plan {
 		e.add(ReasonInvalidEffect, field+".toolDigest", "must be a SHA-256 in lower-case hexadecimal")
 	}
 	e.checkCABundle(field, t.CABundle)
-	headers, _ := renderHeaders(e.headers(field+".headers", t.Headers, false), newValues(nil))
+	headers, _ := renderHeaders(e.headers(field+".headers", t.Headers, false), &values{})
 	p := &mcpPlan{mapped: len(t.Arguments) > 0, call: MCPCall{
 		URL: u.String(), Tool: t.Tool, ToolDigest: t.ToolDigest, Headers: headers,
 		CABundle: t.CABundle, AllowPrivate: t.AllowPrivate,

@@ -6,7 +6,9 @@ package contract
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/assent-dev/assent/snapshot"
 )
@@ -95,27 +97,21 @@ func isZeroText(text string) bool {
 	return true
 }
 
-// durationText is what ToolClad documents: seconds, or hours, minutes, seconds
-// and milliseconds with their units, in this order.
-var durationText = regexp.MustCompile(`\A(?:([0-9]{1,9})(\.[0-9]{1,3})?|(?:([0-9]{1,6})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?(?:([0-9]{1,9})ms)?)\z`)
+// durationUnit is a unit of durations, in milliseconds.
+type durationUnit struct {
+	suffix string
+	millis int64
+}
+
+// durationUnits are the units; in a text the larger one comes first.
+var durationUnits = []durationUnit{{"h", 3_600_000}, {"ms", 1}, {"m", 60_000}, {"s", 1_000}}
 
 // normaliseDuration turns a duration into seconds, which is the only spelling
-// that commands, policies and hashes see.
+// that commands, policies and hashes see. It reads what ToolClad documents:
+// seconds, or hours, minutes, seconds and milliseconds with their units.
 func normaliseDuration(a *argument, text string) (string, refusal) {
-	m := durationText.FindStringSubmatch(text)
-	if m == nil {
-		return "", ReasonInvalidDuration
-	}
-	part := func(i int) int64 {
-		n, _ := strconv.ParseInt(m[i], 10, 64) // digits, or nothing, which is 0
-		return n
-	}
-	millis := part(3)*3_600_000 + part(4)*60_000 + part(5)*1_000 + part(6) + part(1)*1_000
-	if m[2] != "" {
-		fraction, _ := strconv.ParseFloat("0"+m[2], 64)
-		millis += int64(math.Round(fraction * 1_000))
-	}
-	if millis == 0 {
+	millis, ok := durationMillis(text)
+	if !ok || millis == 0 {
 		return "", ReasonInvalidDuration
 	}
 	seconds, why := a.bounds.apply(float64(millis) / 1_000)
@@ -123,4 +119,40 @@ func normaliseDuration(a *argument, text string) (string, refusal) {
 		return "", why
 	}
 	return formatNumber(seconds), ""
+}
+
+// durationMillis reads a duration.
+func durationMillis(text string) (int64, bool) {
+	if strings.Trim(text, "0123456789.") == "" {
+		return plainSeconds(text)
+	}
+	var sum int64
+	last := int64(math.MaxInt64)
+	for text != "" {
+		digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+		if digits == 0 || digits > 9 {
+			return 0, false
+		}
+		n, _ := strconv.ParseInt(text[:digits], 10, 64) // at most nine digits
+		text = text[digits:]
+		unit := slices.IndexFunc(durationUnits, func(u durationUnit) bool { return strings.HasPrefix(text, u.suffix) })
+		if unit < 0 || durationUnits[unit].millis >= last {
+			return 0, false
+		}
+		last = durationUnits[unit].millis
+		text = text[len(durationUnits[unit].suffix):]
+		sum += n * last
+	}
+	return sum, true
+}
+
+// plainSeconds reads seconds with at most three digits after the point, which
+// is also the form that normalisation results in.
+func plainSeconds(text string) (int64, bool) {
+	whole, fraction, point := strings.Cut(text, ".")
+	if whole == "" || len(whole) > 12 || point && (fraction == "" || len(fraction) > 3 || strings.Contains(fraction, ".")) {
+		return 0, false
+	}
+	f, _ := strconv.ParseFloat(text, 64) // a short decimal number
+	return int64(math.Round(f * 1_000)), true
 }

@@ -5,6 +5,7 @@ package contract
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -59,7 +60,9 @@ func (r *Refusal) Unwrap() error { return r.Err }
 //
 // The error is a [*Refusal].
 func (c *Contract) Prepare(agent, rawArguments string) (*Prepared, error) {
-	v := newValues(c.args)
+	w := borrow(c.args)
+	defer w.release()
+	v := &w.values
 	frozen, err := snapshot.Prepare(rawArguments, func(tree any) (any, error) {
 		accepted, err := c.accept(tree, v)
 		if err != nil {
@@ -78,19 +81,19 @@ func (c *Contract) Prepare(agent, rawArguments string) (*Prepared, error) {
 	if refused != nil {
 		return nil, &Refusal{Tool: c.name, Err: refused}
 	}
-	text := appendEffect(make([]byte, 0, 1024), effect)
+	text := w.effect(effect)
 	if len(text) > MaxEffectBytes {
 		return nil, &Refusal{Tool: c.name, Err: refuse(snapshot.StageEffect, ReasonEffectTooLarge, "")}
 	}
 	p := &Prepared{
 		ArgsCanonicalJSON: v.canonical,
 		ArgsDigest:        frozen.Digest(),
-		Effect:            effect,
-		EffectJSON:        string(text),
+		Effect:            effect.clone(),
+		EffectJSON:        text,
 		ContractHash:      c.hash,
-		ProposalHash:      proposalHash(agent, c.name, v.canonical),
+		ProposalHash:      w.proposal(agent, c.name, v.canonical),
 	}
-	p.Fingerprint = fingerprint(p.ProposalHash, c.namespace, contractID{c.name, c.manifest.Version, c.hash}, p.EffectJSON)
+	p.Fingerprint = w.fingerprint(p.ProposalHash, c.namespace, contractID{c.name, c.manifest.Version, c.hash}, p.EffectJSON)
 	return p, nil
 }
 
@@ -101,56 +104,55 @@ func (c *Contract) refusal(err error) error {
 	return &Refusal{Tool: c.name, Err: refused}
 }
 
-// accept is the schema step and the scope step: it returns the arguments that
-// are hashed, decided on and run, in a tree of its own.
+// accept is the schema step and the scope step: it turns what was sent into the
+// arguments that are hashed, decided on and run. The tree belongs to this call,
+// so that it is changed in place.
 func (c *Contract) accept(tree any, v *values) (map[string]any, *snapshot.Error) {
-	sent, ok := tree.(map[string]any)
+	args, ok := tree.(map[string]any)
 	if !ok {
 		return nil, refuse(snapshot.StageSchema, ReasonWrongType, "")
 	}
-	if err := c.checkNames(sent); err != nil {
-		return nil, err
-	}
-	accepted := make(map[string]any, len(c.args))
+	known := 0
 	for i, a := range c.args {
-		value, present := sent[a.name]
-		if !present {
-			if value = a.defaultValue(); value == nil {
-				if a.required {
-					return nil, refuse(snapshot.StageSchema, ReasonMissingArgument, a.name)
-				}
-				continue
-			}
-		} else {
-			var why refusal
-			if value, why = a.accept(value); why != "" {
-				return nil, refuse(snapshot.StageSchema, why, a.name)
-			}
+		if v.list[i].sent, v.list[i].present = args[a.name]; v.list[i].present {
+			known++
 		}
-		accepted[a.name] = value
-		v.present[i] = true
-		v.texts[i] = templateText(value, "")
 	}
-	return accepted, c.checkScope(accepted)
+	if known != len(args) {
+		return nil, c.unexpected(args)
+	}
+	for i, a := range c.args {
+		if err := a.take(args, &v.list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return args, c.checkScope(args)
 }
 
-// checkNames refuses arguments that the manifest does not declare.
-func (c *Contract) checkNames(sent map[string]any) *snapshot.Error {
-	unexpected := false
-	for name := range sent {
-		if _, known := c.index[name]; !known {
-			unexpected = true
+// take accepts what was sent for one argument, or its default.
+func (a *argument) take(args map[string]any, v *value) *snapshot.Error {
+	var accepted any
+	if v.present {
+		var why refusal
+		if accepted, why = a.accept(v.sent); why != "" {
+			return refuse(snapshot.StageSchema, why, a.name)
 		}
-	}
-	if !unexpected {
+	} else if accepted = a.defaultValue(); accepted == nil {
+		if a.required {
+			return refuse(snapshot.StageSchema, ReasonMissingArgument, a.name)
+		}
 		return nil
 	}
-	// The name cannot be told, so that the position must do.
-	names := make([]string, 0, len(sent))
-	for name := range sent {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, compareUTF16)
+	v.present = true
+	v.text = templateText(accepted)
+	args[a.name] = accepted
+	return nil
+}
+
+// unexpected says where the first argument is that the manifest does not
+// declare. Its name cannot be told, so that the position must do.
+func (c *Contract) unexpected(args map[string]any) *snapshot.Error {
+	names := slices.SortedFunc(maps.Keys(args), compareUTF16)
 	i := slices.IndexFunc(names, func(name string) bool { _, known := c.index[name]; return !known })
 	return refuse(snapshot.StageSchema, ReasonUnexpectedArgument, "/"+strconv.Itoa(i))
 }

@@ -77,7 +77,7 @@ func (r *resolver) argument(field string, declared Argument, asText bool) *argum
 		required: declared.Required, description: declared.Description,
 		bounds: kindBounds(kind), maxLength: MaxTextBytes, scoped: kind == KindScopeTarget,
 	}
-	if asText && (a.spec.json == jsonObject || a.spec.json == jsonArray) {
+	if asText && a.isStructure() {
 		r.add(ReasonInvalidArgument, field+".type", "a structure cannot be written under argumentEncoding String; use Typed")
 	}
 	for _, l := range append(links, link{field: field + ".", constraints: declared.ArgumentConstraints}) {
@@ -133,7 +133,7 @@ func (r *resolver) checkAllowed(a *argument, field string) {
 	possible := false
 	for text := range a.allowed[0] {
 		v, why := a.accept(text) // every type that can have a list accepts texts
-		possible = possible || why == "" && templateText(v, "") == text
+		possible = possible || why == "" && templateText(v) == text
 	}
 	if !possible {
 		r.add(ReasonInvalidArgument, field+".allowed", "no allowed value satisfies the other constraints as it is written")

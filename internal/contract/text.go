@@ -17,17 +17,28 @@ type refusal = snapshot.Reason
 // no shell ever sees a value, tools start shells of their own.
 const metacharacters = ";|&$`(){}[]<>!\n\r"
 
+// isRefused marks the bytes that no free text may contain.
+var isRefused = func() (table [256]bool) {
+	for i := range len(metacharacters) {
+		table[metacharacters[i]] = true
+	}
+	table[0] = true
+	return table
+}()
+
 // checkText refuses what no free text may contain. It looks at the text as it
 // was sent: trimming first would accept a line end at the end.
 func checkText(text string) refusal {
-	switch {
-	case strings.IndexByte(text, 0) >= 0:
-		return ReasonNul
-	case strings.ContainsAny(text, metacharacters):
-		return ReasonShellMetacharacter
-	default:
-		return ""
+	for i := range len(text) {
+		switch {
+		case !isRefused[text[i]]:
+		case text[i] == 0:
+			return ReasonNul
+		default:
+			return ReasonShellMetacharacter
+		}
 	}
+	return ""
 }
 
 // normaliseString trims, as ToolClad documents it.
@@ -55,10 +66,26 @@ func normalisePath(_ *argument, text string) (string, refusal) {
 		return "", ""
 	case text[0] == '/' || text[0] == '\\' || len(text) > 1 && text[1] == ':':
 		return "", ReasonAbsolutePath
+	case isPlainPath(text):
+		return text, ""
 	case hasParentSegment(text):
 		return "", ReasonPathTraversal
 	}
 	return dropEmptySegments(text), ""
+}
+
+// isPlainPath reports whether a relative path needs no second look: no escapes,
+// no backslashes, and no segment that is empty or begins with a point.
+func isPlainPath(text string) bool {
+	before := byte('/')
+	for i := range len(text) {
+		c := text[i]
+		if c == '%' || c == '\\' || before == '/' && (c == '/' || c == '.') {
+			return false
+		}
+		before = c
+	}
+	return true
 }
 
 // dropEmptySegments removes "." and empty segments. A slash at the end stays:

@@ -16,32 +16,36 @@ import (
 
 // values are the accepted values of one call, by the position of the argument.
 type values struct {
-	args    []*argument
-	present []bool
-	// texts are the forms in which values stand in templates.
-	texts []string
+	args []*argument
+	list []value
 	// canonical is the canonical text of all arguments.
 	canonical string
-	// raw are the parts of canonical, when the effect needs them.
-	raw []string
+	// workspace is where plans find memory.
+	workspace *workspace
 }
 
-func newValues(args []*argument) *values {
-	return &values{args: args, present: make([]bool, len(args)), texts: make([]string, len(args))}
+// value is one argument of one call.
+type value struct {
+	present bool
+	// sent is what the agent sent.
+	sent any
+	// text is the form in which the value stands in templates.
+	text string
+	// raw is the value's part of the canonical text, when the effect needs it.
+	raw string
 }
 
-// cut fills raw from the canonical text, and the texts of structures with it.
+// cut fills raw from the canonical text, and the text of structures with it.
 func (v *values) cut() {
-	v.raw = make([]string, len(v.args))
 	d := jsontext.NewDecoder(strings.NewReader(v.canonical))
 	_, _ = d.ReadToken() // the text is an object that has been checked
 	for d.PeekKind() == jsontext.KindString {
 		name, _ := d.ReadToken()
 		i := slices.IndexFunc(v.args, func(a *argument) bool { return a.name == name.String() })
 		value, _ := d.ReadValue()
-		v.raw[i] = string(value)
-		if t := v.args[i].spec.json; t == jsonObject || t == jsonArray {
-			v.texts[i] = v.raw[i]
+		v.list[i].raw = string(value)
+		if v.args[i].isStructure() {
+			v.list[i].text = v.list[i].raw
 		}
 	}
 }
@@ -74,30 +78,27 @@ const constant = -1
 // word is a compiled word of argv.
 type word []part
 
-// render returns the word, and false when one of its arguments is absent: then
-// there is no such word.
-func (w word) render(v *values, scratch []byte) (text []byte, present bool, err *snapshot.Error) {
-	text = scratch[:0]
+// appendTo appends the word to a text, and returns false when one of its
+// arguments is absent: then there is no such word.
+func (w word) appendTo(text []byte, v *values) ([]byte, bool, *snapshot.Error) {
+	start := len(text)
 	last := ""
 	for _, p := range w {
 		if p.arg == constant {
 			text = append(text, p.text...)
 			continue
 		}
-		if !v.present[p.arg] {
-			return text, false, nil
+		a, value := v.args[p.arg], &v.list[p.arg]
+		if !value.present {
+			return text[:start], false, nil
 		}
-		a, value := v.args[p.arg], v.texts[p.arg]
-		last = a.name
-		if len(text) == 0 && !a.dash && value != "" && value[0] == '-' {
+		if len(text) == start && !a.dash && value.text != "" && value.text[0] == '-' {
 			return text, false, refuse(snapshot.StageEffect, ReasonOptionInjection, a.name)
 		}
-		text = append(text, value...)
-		if len(text) > MaxWordBytes {
-			break
-		}
+		last = a.name
+		text = append(text, value.text...)
 	}
-	if len(text) > MaxWordBytes {
+	if len(text)-start > MaxWordBytes {
 		return text, false, refuse(snapshot.StageEffect, ReasonArgTooLong, last)
 	}
 	return text, true, nil
