@@ -84,6 +84,7 @@ func build(ctx context.Context, o options, log io.Writer) error {
 	references := map[string]string{}
 	for _, s := range specs {
 		start := time.Now()
+		_, _ = fmt.Fprintf(log, "%-15s compiling %s\n", s.name, s.pkg)
 		program, err := compile(ctx, o, s)
 		if err != nil {
 			return err
