@@ -137,7 +137,7 @@ func (h *proposals) ValidateCreate(ctx context.Context, p *v1alpha1.ToolProposal
 		if errors.Is(err, proposal.ErrUnsealed) {
 			return nil, invalid(kindProposal, displayName(p), refusal{
 				Field: "spec.seal", Reason: v1alpha1.ReasonUnsealed,
-				Message: "the object was changed after it was sealed: look for another mutating webhook or policy for toolproposals",
+				Message: fmt.Sprintf("%v: look for another mutating webhook or policy for toolproposals", err),
 			})
 		}
 		return nil, err

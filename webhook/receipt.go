@@ -156,7 +156,7 @@ func (h *receipts) ValidateCreate(_ context.Context, r *v1alpha1.ApprovalReceipt
 	if errors.Is(err, proposal.ErrUnsealed) {
 		return nil, invalid(kindReceipt, displayName(r), refusal{
 			Field: "spec.seal", Reason: v1alpha1.ReasonUnsealed,
-			Message: "the object was changed after it was sealed: look for another mutating webhook or policy for approvalreceipts",
+			Message: fmt.Sprintf("%v: look for another mutating webhook or policy for approvalreceipts", err),
 		})
 	}
 	return nil, err

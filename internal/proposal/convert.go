@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
@@ -114,7 +115,11 @@ func EffectJSON(e v1alpha1.Effect) (string, error) {
 // Effect maps a stored effect to the domain's.
 func Effect(e v1alpha1.Effect) (contract.Effect, error) {
 	return convert(e, func(raw []byte) (contract.Effect, error) {
-		return contract.DecodeEffect(string(raw))
+		text := jsontext.Value(raw)
+		if err := text.Canonicalize(); err != nil {
+			return contract.Effect{}, fmt.Errorf("canonicalising the effect: %w", err)
+		}
+		return contract.DecodeEffect(string(text))
 	})
 }
 
