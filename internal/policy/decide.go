@@ -76,7 +76,7 @@ func (s *Set) unreadable(namespace string) (Decision, bool) {
 		if len(p.broken) > 0 {
 			var errors []EvaluationError
 			for _, c := range p.broken {
-				errors = append(errors, EvaluationError{Policy: c.Key().String(), Message: c.problems[0].String()})
+				errors = append(errors, EvaluationError{Policy: c.Key().String(), Message: c.problems[0].advice()})
 			}
 			return deny(ReasonPolicyUnhealthy, fmt.Sprintf(
 				"policy %s cannot be read, so that nothing is known to be permitted; fix or delete it", p.broken[0].Key()), errors...), true
@@ -107,9 +107,7 @@ func unhealthy(checks *checks, relevant []*statement) (Decision, bool) {
 	for _, s := range relevant {
 		for _, p := range checks.problems(s) {
 			if p.Severity == SeverityError {
-				errors = append(errors, EvaluationError{
-					Policy: s.id, Message: fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Message),
-				})
+				errors = append(errors, EvaluationError{Policy: s.id, Message: p.advice()})
 				break
 			}
 		}

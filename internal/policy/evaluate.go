@@ -110,10 +110,10 @@ func withoutValues(message string) string {
 	}
 	for _, known := range [...]string{
 		"integer overflow", "error parsing ip value", "error parsing decimal value", "error parsing datetime value",
-		"error parsing duration value", "does not have the tag", "wrong number of arguments", "out of range",
+		"error parsing duration value", "does not have the tag", "does not exist", "wrong number of arguments", "out of range",
 	} {
 		if strings.Contains(message, known) {
-			return known
+			return strings.Replace(known, "does not", "an entity does not", 1)
 		}
 	}
 	return "the evaluation failed"

@@ -55,6 +55,14 @@ func (p Problem) String() string {
 	return b.String()
 }
 
+// advice gives place and message, without the name.
+func (p Problem) advice() string {
+	if p.Line == 0 {
+		return p.Message
+	}
+	return fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Message)
+}
+
 // Key names a ToolPolicy, or a ClusterToolPolicy when Namespace is empty.
 type Key struct{ Namespace, Name string }
 
