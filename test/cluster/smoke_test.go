@@ -45,6 +45,10 @@ func TestSmoke_NodeRunsPodsAndLeavesNothing(t *testing.T) {
 	if diff := cmp.Diff(running, machine(t)); diff != "" {
 		t.Errorf("a second up changed the machine (-before +after):\n%s", diff)
 	}
+	s.checkSecondNodeIsRefused()
+	if diff := cmp.Diff(running, machine(t)); diff != "" {
+		t.Errorf("a second node, though refused, changed the machine (-before +after):\n%s", diff)
+	}
 	var image string
 	s.timed("load", func() { image = s.loadProbe() })
 	s.timed("server available", func() {
@@ -153,6 +157,19 @@ func (s smoke) timed(what string, step func()) {
 	started := time.Now()
 	step()
 	s.t.Logf("%-20s %.1f s", what, time.Since(started).Seconds())
+}
+
+// checkSecondNodeIsRefused starts a node from another state folder. The attempt
+// must not take anything away from the node that is up.
+func (s smoke) checkSecondNodeIsRefused() {
+	s.t.Helper()
+	other := smoke{t: s.t, command: s.command, state: filepath.Join(s.t.TempDir(), "other")}
+	cmd := other.cmd("up")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Run(); err == nil || !strings.Contains(said.String(), "another node is up in \""+s.state+"\"") {
+		s.t.Errorf("a second node ended with %v and said %q; want it refused, naming the first one's folder", err, said.String())
+	}
 }
 
 func (s smoke) loadProbe() string {

@@ -72,7 +72,7 @@ func (l Layout) client() (*apiClient, error) {
 
 // get returns the body of a 200 answer.
 func (c *apiClient) get(ctx context.Context, path string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}

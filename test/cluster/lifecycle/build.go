@@ -71,7 +71,16 @@ func Build(ctx context.Context, o BuildOptions) (Binaries, error) {
 	b.folder = filepath.Join(o.Cache, key)
 	result := b.result()
 	if result.complete() {
-		return result, nil
+		return result, b.markUsed(time.Now())
+	}
+	// Of two commands that need the same result, one builds and one waits.
+	release, err := lockFile(filepath.Join(o.Cache, "lock"))
+	if err != nil {
+		return Binaries{}, err
+	}
+	defer release()
+	if result.complete() {
+		return result, b.markUsed(time.Now())
 	}
 	if err := os.MkdirAll(b.folder, 0o755); err != nil {
 		return Binaries{}, fmt.Errorf("creating the build cache: %w", err)
@@ -81,7 +90,7 @@ func Build(ctx context.Context, o BuildOptions) (Binaries, error) {
 			return Binaries{}, err
 		}
 	}
-	return result, b.removeOthers()
+	return result, b.removeUnused(time.Now())
 }
 
 func (b builder) result() Binaries {
@@ -194,10 +203,10 @@ func (b builder) countCompiles(ctx context.Context, p *progress, flags []string)
 	defer reader.Close()
 	cmd.Stdout, cmd.Stderr = writer, writer
 	if err := cmd.Start(); err != nil {
-		writer.Close()
+		_ = writer.Close()
 		return 0, fmt.Errorf("starting the go command: %w", err)
 	}
-	writer.Close()
+	_ = writer.Close()
 	count := 0
 	last := eachLine(reader, func(line string) {
 		switch {
@@ -230,18 +239,33 @@ func (b builder) watch(cmd *exec.Cmd, p *progress) error {
 	return nil
 }
 
-// removeOthers deletes results of earlier requirements: each has 200 MB. A
+// keepUnused is how long a result of other requirements is kept: long enough for
+// somebody who goes back and forth between two branches.
+const keepUnused = 24 * time.Hour
+
+// markUsed keeps a result from being removed. A result that belongs to another
+// user cannot be marked, and need not be.
+func (b builder) markUsed(now time.Time) error {
+	if err := os.Chtimes(b.folder, now, now); err != nil && !errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("marking the build as used: %w", err)
+	}
+	return nil
+}
+
+// removeUnused deletes results that nobody has used lately: each has 200 MB. A
 // running cluster keeps a link of its own to what it was started from.
-func (b builder) removeOthers() error {
+func (b builder) removeUnused(now time.Time) error {
 	entries, err := os.ReadDir(b.Cache)
 	if err != nil {
 		return fmt.Errorf("cleaning the build cache: %w", err)
 	}
 	var failures []error
 	for _, entry := range entries {
-		if entry.Name() != filepath.Base(b.folder) {
-			failures = append(failures, os.RemoveAll(filepath.Join(b.Cache, entry.Name())))
+		info, err := entry.Info()
+		if err != nil || !entry.IsDir() || now.Sub(info.ModTime()) < keepUnused {
+			continue
 		}
+		failures = append(failures, os.RemoveAll(filepath.Join(b.Cache, entry.Name())))
 	}
 	return errors.Join(failures...)
 }

@@ -5,8 +5,9 @@ package lifecycle
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
-	"math/rand/v2"
+	"math/big"
 	"net"
 	"strconv"
 )
@@ -37,21 +38,25 @@ var kubePrograms = []string{
 // address of the API server: in a control plane a free port on loopback, so
 // that several can run beside each other; on a node the usual port on the
 // node's address, where Pods reach it through the Service "kubernetes".
-func (m Mode) address() (ip string, port int, err error) {
+func (m Mode) address(ctx context.Context) (ip string, port int, err error) {
 	if m == ModeNode {
 		return nodeIP, nodeAPIPort, nil
 	}
-	port, err = freePort("127.0.0.1")
+	port, err = freePort(ctx, "127.0.0.1")
 	return "127.0.0.1", port, err
 }
 
 // freePort picks a port below the range from which the kernel takes the local
 // ports of outgoing connections, so that none of those can take it between
 // here and the start of the server.
-func freePort(ip string) (int, error) {
+func freePort(ctx context.Context, ip string) (int, error) {
 	for range 100 {
-		port := 20000 + rand.IntN(12000)
-		listener, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
+		offset, err := rand.Int(rand.Reader, big.NewInt(12000))
+		if err != nil {
+			return 0, fmt.Errorf("choosing a port: %w", err)
+		}
+		port := 20000 + int(offset.Int64())
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
 		if err == nil {
 			return port, listener.Close()
 		}
@@ -161,7 +166,7 @@ func (l Layout) schedulerSpec() spec {
 // startControlPlane starts etcd and kube-apiserver and returns when the API
 // server is ready.
 func (c *cluster) startControlPlane(ctx context.Context) error {
-	ip, port, err := c.rec.Mode.address()
+	ip, port, err := c.rec.Mode.address(ctx)
 	if err != nil {
 		return err
 	}
@@ -169,29 +174,28 @@ func (c *cluster) startControlPlane(ctx context.Context) error {
 	if err := c.makeCredentials(c.rec.Server, c.now()); err != nil {
 		return err
 	}
-	etcd, err := c.launch(c.etcdSpec(c.rec.Mode))
+	etcd, err := c.launch(ctx, c.etcdSpec(c.rec.Mode))
 	if err != nil {
 		return err
 	}
-	if err := c.await(ctx, etcd, "answering", func(context.Context) bool { return dialable("unix", c.etcdSocket()) }); err != nil {
+	if err := c.await(ctx, etcd, "answering", dialable(c.etcdSocket())); err != nil {
 		return err
 	}
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	apiserver, err := c.launch(c.apiServerSpec(c.rec.Mode, ip, port))
+	apiserver, err := c.launch(ctx, c.apiServerSpec(c.rec.Mode, ip, port))
 	if err != nil {
 		return err
 	}
 	return c.await(ctx, apiserver, "ready", client.ready)
 }
 
-func dialable(network, address string) bool {
-	connection, err := net.Dial(network, address)
-	if err != nil {
-		return false
+// dialable makes a check whether anything accepts connections at a socket.
+func dialable(socket string) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		connection, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		return err == nil && connection.Close() == nil
 	}
-	connection.Close()
-	return true
 }

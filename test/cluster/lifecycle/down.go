@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -31,7 +32,10 @@ func Down(ctx context.Context, state string, progress io.Writer) error {
 	}
 	defer release()
 	rec, err := layout.load()
-	if err != nil || rec == nil {
+	if errors.Is(err, ErrNotUp) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	c := &cluster{Layout: layout, o: Options{Mode: rec.Mode, Progress: progress}, rec: rec, now: time.Now}
@@ -65,9 +69,8 @@ func (c *cluster) tearDown(ctx context.Context) error {
 // a control plane: its data is deleted next.
 func (c *cluster) stopRest() error {
 	var failures []error
-	running := c.rec.running()
-	for i := len(running) - 1; i >= 0; i-- {
-		if err := running[i].stop(0); err != nil {
+	for _, process := range slices.Backward(c.rec.running()) {
+		if err := process.stop(0); err != nil {
 			failures = append(failures, err)
 		}
 	}

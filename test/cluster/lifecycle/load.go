@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -41,9 +42,6 @@ func Load(ctx context.Context, state string, files []string) ([]Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rec == nil {
-		return nil, notUp(layout)
-	}
 	if rec.Mode != ModeNode {
 		return nil, fmt.Errorf("the cluster in %s is a control plane only: no node could run an image", layout.State)
 	}
@@ -68,17 +66,44 @@ func (l Layout) loadFile(ctx context.Context, file string) ([]Loaded, error) {
 	}
 	var loaded []Loaded
 	for _, name := range names {
-		digest, err := l.imageDigest(ctx, name)
+		image, err := l.register(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		byDigest := reference.TrimNamed(name).String() + "@" + digest
-		if _, err := l.ctr(ctx, "images", "tag", "--force", name.String(), byDigest); err != nil {
-			return nil, err
-		}
-		loaded = append(loaded, Loaded{Name: name.String(), Reference: byDigest})
+		loaded = append(loaded, image)
 	}
-	return loaded, nil
+	return withoutRepeats(loaded), nil
+}
+
+// register makes an imported image known under its digest too, unless that is
+// the name it came with.
+func (l Layout) register(ctx context.Context, name reference.Named) (Loaded, error) {
+	if _, ok := name.(reference.Canonical); ok {
+		return Loaded{Name: name.String(), Reference: name.String()}, nil
+	}
+	digest, err := l.imageDigest(ctx, name)
+	if err != nil {
+		return Loaded{}, err
+	}
+	byDigest := reference.TrimNamed(name).String() + "@" + digest
+	if _, err := l.ctr(ctx, "images", "tag", "--force", name.String(), byDigest); err != nil {
+		return Loaded{}, err
+	}
+	return Loaded{Name: name.String(), Reference: byDigest}, nil
+}
+
+// withoutRepeats drops entries that name an image only by its digest if another
+// entry names the same one by a tag.
+func withoutRepeats(images []Loaded) []Loaded {
+	tagged := map[string]bool{}
+	for _, image := range images {
+		if image.Name != image.Reference {
+			tagged[image.Reference] = true
+		}
+	}
+	return slices.DeleteFunc(images, func(image Loaded) bool {
+		return image.Name == image.Reference && tagged[image.Reference]
+	})
 }
 
 func (l Layout) ctr(ctx context.Context, args ...string) (string, error) {

@@ -43,16 +43,20 @@ func (c *cluster) restoreMachine(ctx context.Context) error {
 // containerd by the address of the socket in their arguments.
 func (c *cluster) killShims() error {
 	return eachProcess(func(pid int) error {
-		data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-		if err != nil {
-			return nil
-		}
-		args := strings.Split(string(data), "\x00")
-		if !slices.Contains(args, c.containerdSocket()) || !strings.Contains(args[0], "containerd-shim") {
+		if !c.isShim(pid) {
 			return nil
 		}
 		return killPID(pid)
 	})
+}
+
+func (c *cluster) isShim(pid int) bool {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return false // it has ended meanwhile
+	}
+	args := strings.Split(string(data), "\x00")
+	return strings.Contains(args[0], "containerd-shim") && slices.Contains(args, c.containerdSocket())
 }
 
 func eachProcess(visit func(pid int) error) error {
@@ -69,10 +73,14 @@ func eachProcess(visit func(pid int) error) error {
 	return errors.Join(failures...)
 }
 
+// killPID ends a process of which only the number is known.
 func killPID(pid int) error {
 	ticks, _, err := readStat(pid)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("ending process %d: %w", pid, err)
 	}
 	return Process{Name: "process " + strconv.Itoa(pid), PID: pid, StartTicks: ticks}.stop(0)
 }
@@ -110,27 +118,35 @@ func podCgroups() []string {
 	return append(found, perController...)
 }
 
+// tree lists a folder and all folders below it, each before what it holds.
+func tree(root string) []string {
+	var folders []string
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		// What vanishes while this looks need not be listed.
+		if err == nil && entry.IsDir() {
+			folders = append(folders, path)
+		}
+		return nil
+	})
+	return folders
+}
+
 // killPodProcesses ends what still runs in a Pod after the container runtime was
 // asked to remove all Pods.
 func killPodProcesses() error {
 	var failures []error
 	for _, root := range podCgroups() {
-		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.Name() != "cgroup.procs" {
-				return nil
-			}
-			data, err := os.ReadFile(path)
+		for _, folder := range tree(root) {
+			data, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
 			if err != nil {
-				return nil
+				continue // a cgroup that has been removed holds nothing
 			}
-			for _, line := range strings.Fields(string(data)) {
+			for line := range strings.FieldsSeq(string(data)) {
 				if pid, err := strconv.Atoi(line); err == nil {
 					failures = append(failures, killPID(pid))
 				}
 			}
-			return nil
-		})
-		failures = append(failures, err)
+		}
 	}
 	return errors.Join(failures...)
 }
@@ -157,17 +173,11 @@ func removePodCgroups() error {
 // removeTree removes folders only: the files of a cgroup cannot be removed and
 // vanish with it.
 func removeTree(root string) error {
-	var folders []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			folders = append(folders, path)
-		}
-		return nil
-	})
-	for i := len(folders) - 1; i >= 0; i-- {
-		err = errors.Join(err, unix.Rmdir(folders[i]))
+	var failures []error
+	for _, folder := range slices.Backward(tree(root)) {
+		failures = append(failures, unix.Rmdir(folder))
 	}
-	return err
+	return errors.Join(failures...)
 }
 
 // removeLogLinks removes the links that kubelet keeps for log collectors in

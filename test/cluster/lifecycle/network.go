@@ -65,8 +65,7 @@ table ip %[1]s {
 // folder, whose path is kept in the bridge's alias.
 func (c *cluster) checkBridge() error {
 	link, err := netlink.LinkByName(bridgeName)
-	var absent netlink.LinkNotFoundError
-	if errors.As(err, &absent) {
+	if _, absent := errors.AsType[netlink.LinkNotFoundError](err); absent {
 		return nil
 	}
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 
 func (c *cluster) settings(found tools) settings {
 	return settings{
-		Root: c.data("containerd"), State: c.Layout.run("containerd"), Socket: c.containerdSocket(), RuncRoot: c.Layout.run("runc"),
+		Root: c.data("containerd"), State: c.run("containerd"), Socket: c.containerdSocket(), RuncRoot: c.run("runc"),
 		PauseImage: pauseImage, DNSImage: dnsImage,
 		PluginFolder: found.plugins, NetworkConfig: c.conf("cni"),
 		NetworkName: networkName, AddressData: c.data("addresses"), PodCIDR: podCIDR,
@@ -149,36 +149,20 @@ func (c *cluster) startNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	containerdSpec, err := containerdSpec(c.Layout)
-	if err != nil {
+	if err := c.startRuntime(ctx); err != nil {
 		return err
-	}
-	containerd, err := c.launch(containerdSpec)
-	if err != nil {
-		return err
-	}
-	for _, s := range []spec{c.controllerManagerSpec(), c.schedulerSpec()} {
-		if _, err := c.launch(s); err != nil {
-			return err
-		}
 	}
 	// A network policy agent is launched here, before kubelet, so that no Pod
 	// ever runs without it.
-	if err := c.await(ctx, containerd, "answering", func(context.Context) bool { return dialable("unix", c.containerdSocket()) }); err != nil {
-		return err
-	}
-	if err := c.loadOwnImages(ctx); err != nil {
-		return err
-	}
-	kubelet, err := c.launch(c.kubeletSpec())
+	kubelet, err := c.launch(ctx, c.kubeletSpec())
 	if err != nil {
 		return err
 	}
-	proxy, err := c.launch(c.proxySpec())
+	proxy, err := c.launch(ctx, c.proxySpec())
 	if err != nil {
 		return err
 	}
-	if err := c.await(ctx, proxy, "healthy", func(ctx context.Context) bool { return answersOK(ctx, kubeProxyHealth) }); err != nil {
+	if err := c.await(ctx, proxy, "healthy", answersOK(kubeProxyHealth)); err != nil {
 		return err
 	}
 	if err := c.await(ctx, kubelet, "ready", func(ctx context.Context) bool {
@@ -187,6 +171,28 @@ func (c *cluster) startNode(ctx context.Context) error {
 		return err
 	}
 	return c.startDNS(ctx, client, kubelet)
+}
+
+// startRuntime starts the container runtime and gives it the images that the
+// node needs itself. The controllers get going meanwhile.
+func (c *cluster) startRuntime(ctx context.Context) error {
+	containerdSpec, err := containerdSpec(c.Layout)
+	if err != nil {
+		return err
+	}
+	containerd, err := c.launch(ctx, containerdSpec)
+	if err != nil {
+		return err
+	}
+	for _, s := range []spec{c.controllerManagerSpec(), c.schedulerSpec()} {
+		if _, err := c.launch(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := c.await(ctx, containerd, "answering", dialable(c.containerdSocket())); err != nil {
+		return err
+	}
+	return c.loadOwnImages(ctx)
 }
 
 func (c *cluster) startDNS(ctx context.Context, client *apiClient, kubelet Process) error {
@@ -208,7 +214,7 @@ func (c *cluster) stopNode(ctx context.Context) error {
 			return err
 		}
 	}
-	if dialable("unix", c.containerdSocket()) {
+	if dialable(c.containerdSocket())(ctx) {
 		// Not fatal: what is left is killed and unmounted afterwards.
 		if out, err := output(ctx, c.bin("remove-sandboxes"), "unix://"+c.containerdSocket()); err != nil {
 			c.say("removing the Pods: %v", err)
@@ -219,16 +225,20 @@ func (c *cluster) stopNode(ctx context.Context) error {
 	return c.stopNamed("containerd")
 }
 
-func answersOK(ctx context.Context, url string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
+// answersOK makes a check whether a URL answers with status 200.
+func answersOK(url string) func(context.Context) bool {
 	// A transport without settings uses no proxy.
-	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
-	if err != nil {
-		return false
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	return func(ctx context.Context) bool {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return false
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
 	}
-	response.Body.Close()
-	return response.StatusCode == http.StatusOK
 }

@@ -59,13 +59,13 @@ func (e *StartError) Error() string {
 // its output in its log file. With attached it dies with the calling thread's
 // process instead; the caller must then be locked to its thread (prctl(2),
 // PR_SET_PDEATHSIG).
-func (l Layout) start(s spec, attached bool) (Process, error) {
+func (l Layout) start(ctx context.Context, s spec, attached bool) (Process, error) {
 	log, err := os.Create(l.Log(s.name))
 	if err != nil {
 		return Process{}, fmt.Errorf("starting %s: %w", s.name, err)
 	}
 	defer log.Close()
-	cmd := exec.Command(s.path, s.args...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.path, s.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = l.State
 	cmd.Env = append(withoutProxies(os.Environ()), s.env...)

@@ -48,11 +48,14 @@ type machineBefore struct {
 	OwnsPodCgroups bool `json:"ownsPodCgroups"`
 }
 
-// load returns nil without an error when no cluster was started here.
+// ErrNotUp is the answer to whatever needs a cluster where none was started.
+var ErrNotUp = errors.New("no cluster is up: start one with \"assent-cluster up\"")
+
+// load fails with ErrNotUp when no cluster was started here.
 func (l Layout) load() (*record, error) {
 	data, err := os.ReadFile(l.record())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, fmt.Errorf("%s: %w", l.State, ErrNotUp)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the cluster's record: %w", err)
@@ -110,22 +113,27 @@ func bootID() string {
 	return strings.TrimSpace(string(data))
 }
 
-// lockState keeps two commands from changing the same cluster at once. The lock
-// falls with the process that holds it. It is not inherited by what that process
-// starts, because Go opens files close-on-exec.
+// lockState keeps two commands from changing the same cluster at once.
 func (l Layout) lockState() (release func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(l.lock()), 0o700); err != nil {
-		return nil, fmt.Errorf("creating the state folder: %w", err)
+	return lockFile(l.lock())
+}
+
+// lockFile waits for the lock on a file. It falls with the process that holds
+// it. It is not inherited by what that process starts, because Go opens files
+// close-on-exec.
+func lockFile(path string) (release func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
-	file, err := os.OpenFile(l.lock(), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking the state folder: %w", err)
+		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("locking the state folder: %w", err)
+		_ = file.Close()
+		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
-	return func() { file.Close() }, nil
+	return func() { _ = file.Close() }, nil
 }
 
 func ownedByUs(info fs.FileInfo) bool {

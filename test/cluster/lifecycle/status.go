@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -21,12 +22,12 @@ func Status(ctx context.Context, state string, out io.Writer) (up bool, err erro
 		return false, err
 	}
 	rec, err := layout.load()
+	if errors.Is(err, ErrNotUp) {
+		fmt.Fprintln(out, err)
+		return false, nil
+	}
 	if err != nil {
 		return false, err
-	}
-	if rec == nil {
-		fmt.Fprintf(out, "no cluster is up in %s\n", layout.State)
-		return false, nil
 	}
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(table, "mode\t%s\nserver\t%s\nkubeconfig\t%s\n", rec.Mode, rec.Server, layout.Kubeconfig())
@@ -69,12 +70,8 @@ func Kubectl(state string, args, env []string) error {
 	if err != nil {
 		return err
 	}
-	rec, err := layout.load()
-	if err != nil {
+	if _, err := layout.load(); err != nil {
 		return err
-	}
-	if rec == nil {
-		return notUp(layout)
 	}
 	kept := env[:0:0]
 	for _, entry := range env {
@@ -95,5 +92,8 @@ func IsUp(state string) (bool, error) {
 		return false, err
 	}
 	rec, err := layout.load()
-	return err == nil && rec != nil && rec.healthy(), err
+	if errors.Is(err, ErrNotUp) {
+		return false, nil
+	}
+	return err == nil && rec.healthy(), err
 }

@@ -67,7 +67,10 @@ func Up(ctx context.Context, o Options) (Layout, error) {
 // reuse is true if the cluster is already there as asked for.
 func (c *cluster) reuse() (bool, error) {
 	rec, err := c.load()
-	if err != nil || rec == nil {
+	if errors.Is(err, ErrNotUp) {
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
 	if rec.healthy() && rec.Mode != c.o.Mode {
@@ -122,8 +125,8 @@ func (c *cluster) startAll(ctx context.Context) error {
 
 // launch starts a process and records it at once, so that it is found again
 // even if this command is killed right afterwards.
-func (c *cluster) launch(s spec) (Process, error) {
-	process, err := c.start(s, c.o.Attached)
+func (c *cluster) launch(ctx context.Context, s spec) (Process, error) {
+	process, err := c.start(ctx, s, c.o.Attached)
 	if err != nil {
 		return Process{}, err
 	}
@@ -164,8 +167,8 @@ func (c *cluster) startError(p Process, reason string) error {
 // portTaken recognises that another program took the API server's port between
 // its choice and its use.
 func portTaken(err error) bool {
-	var start *StartError
-	return errors.As(err, &start) && start.Process == "kube-apiserver" &&
+	start, ok := errors.AsType[*StartError](err)
+	return ok && start.Process == "kube-apiserver" &&
 		strings.Contains(start.LogTail, "address already in use")
 }
 
@@ -200,12 +203,12 @@ func copyFile(from, to string) error {
 		return err
 	}
 	defer source.Close()
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700) //nolint:gosec // a program
 	if err != nil {
 		return err
 	}
 	if _, err := io.Copy(target, source); err != nil {
-		target.Close()
+		_ = target.Close()
 		return err
 	}
 	return target.Close()

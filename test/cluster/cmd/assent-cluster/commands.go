@@ -118,7 +118,7 @@ func statusCommand(f *flags) *cobra.Command {
 			}
 			up, err := lifecycle.Status(cmd.Context(), folders.state, cmd.OutOrStdout())
 			if err == nil && !up {
-				return exitCode(1)
+				return exitError(1)
 			}
 			return err
 		},

@@ -19,23 +19,23 @@ import (
 	"github.com/assent-dev/assent/test/cluster/lifecycle"
 )
 
-// exitCode ends the command with a status of its own and no further message.
-type exitCode int
+// exitError ends the command with a status of its own and no further message.
+type exitError int
 
-func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	err := root().ExecuteContext(ctx)
-	var code exitCode
-	switch {
-	case errors.As(err, &code):
-		os.Exit(int(code))
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "assent-cluster:", err)
-		os.Exit(1)
+	stop()
+	if err == nil {
+		return
 	}
+	if code, ok := errors.AsType[exitError](err); ok {
+		os.Exit(int(code))
+	}
+	fmt.Fprintln(os.Stderr, "assent-cluster:", err)
+	os.Exit(1)
 }
 
 // flags are shared by all commands.

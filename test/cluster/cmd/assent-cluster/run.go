@@ -56,13 +56,13 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	runErr := runWith(layout, args)
+	runErr := runWith(context.WithoutCancel(cmd.Context()), layout, args)
 	if wasUp {
 		return runErr
 	}
 	if err := lifecycle.Down(context.WithoutCancel(cmd.Context()), state, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "assent-cluster:", err)
-		return cmp.Or(runErr, error(exitCode(1)))
+		return cmp.Or(runErr, error(exitError(1)))
 	}
 	if temporary && runErr == nil {
 		return os.RemoveAll(state)
@@ -89,11 +89,11 @@ func (f *flags) runState() (state string, temporary bool, err error) {
 
 // runWith runs the command in the foreground. Signals are the command's to act
 // on: the cluster stays until it has ended.
-func runWith(layout lifecycle.Layout, args []string) error {
+func runWith(ctx context.Context, layout lifecycle.Layout, args []string) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	child := exec.Command(args[0], args[1:]...)
+	child := exec.CommandContext(ctx, args[0], args[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	child.Env = append(os.Environ(), "KUBECONFIG="+layout.Kubeconfig(), "ASSENT_STATE="+layout.State)
 	if err := child.Start(); err != nil {
@@ -121,7 +121,7 @@ func status(err error) error {
 		return err
 	}
 	if wait, ok := exit.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
-		return exitCode(128 + int(wait.Signal()))
+		return exitError(128 + int(wait.Signal()))
 	}
-	return exitCode(exit.ExitCode())
+	return exitError(exit.ExitCode())
 }

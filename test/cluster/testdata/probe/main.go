@@ -31,10 +31,14 @@ func main() {
 }
 
 func serve() error {
-	http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "hello from a Pod")
-	})
-	return http.ListenAndServe(":8080", nil)
+	server := &http.Server{
+		Addr:              ":8080",
+		ReadHeaderTimeout: 10 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "hello from a Pod")
+		}),
+	}
+	return server.ListenAndServe()
 }
 
 func get(url string) error {
@@ -47,6 +51,6 @@ func get(url string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(string(body))
+	fmt.Fprintln(os.Stdout, string(body))
 	return os.WriteFile("/dev/termination-log", body, 0o644)
 }
