@@ -75,7 +75,7 @@ func (c commandRunner) run(ctx context.Context, call contract.CommandCall) repor
 	complete = stderr.finish(c.grace) && complete
 
 	r := exitReport(child.state, cause, complete)
-	r.stdout, r.stderr = stdout.capture, stderr.capture
+	r.stdout, r.stderr, r.complete = stdout.capture, stderr.capture, complete
 	return r
 }
 

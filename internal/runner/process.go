@@ -93,12 +93,20 @@ func (c *child) supervise(ctx context.Context, grace time.Duration, stdout, stde
 // signal goes to the whole group. That it may be gone already is no error.
 func (c *child) signal(s unix.Signal) { _ = unix.Kill(-c.pid, s) }
 
-// sweep ends what left the program's process group. It is possible only as the
-// first process of a container, which can see nothing but the container: the
-// call is over when its program is, whatever that has forked away.
+// sweep ends and collects what left the program's process group. It is
+// possible only as the first process of a container, which can see nothing but
+// the container: the call is over when its program is, whatever that has
+// forked away.
 func sweep() {
-	if os.Getpid() == 1 {
-		_ = unix.Kill(-1, unix.SIGKILL)
+	if os.Getpid() != 1 {
+		return
+	}
+	_ = unix.Kill(-1, unix.SIGKILL)
+	for {
+		_, err := unix.Wait4(-1, nil, 0, nil)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
 	}
 }
 

@@ -17,7 +17,9 @@ type report struct {
 	httpStatus *int32
 	// stdout is the body for HTTP and MCP effects. nil means no output.
 	stdout, stderr *capture
-	mediaType      string
+	// complete says that the end of both outputs of a program was seen.
+	complete  bool
+	mediaType string
 	// cause is for the runner's own log. It names no values.
 	cause error
 }

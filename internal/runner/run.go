@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/contract"
 )
 
 // Runner carries out one call. Its fields are everything it takes from the
@@ -100,11 +101,21 @@ func (r *Runner) perform(ctx context.Context, g grant, asked time.Time) report {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, left, errTimedOut)
 	defer cancel()
-	switch e := g.effect; {
-	case e.Command != nil && e.HTTP == nil && e.MCP == nil:
-		return r.commandRunner(g).run(limited, *e.Command)
+	return r.carryOut(limited, g)
+}
+
+func (r *Runner) carryOut(ctx context.Context, g grant) report {
+	limits, secrets := g.ticket.Limits, secretsFrom(r.Environ)
+	switch g.effect.Kind() {
+	case contract.EffectCommand:
+		c := commandRunner{imagePath: lookup(r.Environ, "PATH"), secrets: secrets, limits: limits, grace: r.KillGrace}
+		return c.run(ctx, *g.effect.Command)
+	case contract.EffectHTTP:
+		return httpRunner{resolver: r.Resolver, secrets: secrets, limits: limits}.run(ctx, *g.effect.HTTP)
+	case contract.EffectMCP:
+		return mcpRunner{resolver: r.Resolver, secrets: secrets, limits: limits}.run(ctx, *g.effect.MCP)
 	default:
-		return refused(ReasonEffectInvalid, errors.New("exactly one of command, http and mcp must be set"))
+		return refused(ReasonEffectInvalid, contract.ErrEffectKind)
 	}
 }
 
@@ -120,15 +131,6 @@ func (r *Runner) timeLeft(t attest.Ticket, asked time.Time) time.Duration {
 		t.Deadline.Sub(now),
 		t.Deadline.Sub(t.IssuedAt)-now.Sub(asked),
 	)
-}
-
-func (r *Runner) commandRunner(g grant) commandRunner {
-	return commandRunner{
-		imagePath: lookup(r.Environ, "PATH"),
-		secrets:   secretsFrom(r.Environ),
-		limits:    g.ticket.Limits,
-		grace:     r.KillGrace,
-	}
 }
 
 // deliver sends the result, also while the Pod is being stopped.
