@@ -82,9 +82,9 @@ func NewDraft(r Record) (*Draft, error) {
 }
 
 // Parts returns the data of the records that must be in the log before this
-// one. There are none for a record of ordinary size.
+// one. There are none for a record of ordinary size, and a part has no parts.
 func (d *Draft) Parts() []RecordPart {
-	if len(d.text) <= maxInlineBytes {
+	if len(d.text) <= maxInlineBytes || d.record.Type() == TypeRecordPart {
 		return nil
 	}
 	sum := sha256.Sum256(d.text)

@@ -1,0 +1,158 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/assent-dev/assent/internal/audit"
+	"github.com/transparency-dev/tessera"
+)
+
+var errClosed = fmt.Errorf("%w: the journal is closed", audit.ErrUnavailable)
+
+// Append implements [audit.Journal].
+func (l *Log) Append(ctx context.Context, r audit.Record) (uint64, error) {
+	if r.ID == "" {
+		id, err := l.newID()
+		if err != nil {
+			return 0, unavailable(err)
+		}
+		r.ID = id
+	}
+	draft, err := audit.NewDraft(r)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.o.Timeout)
+	defer cancel()
+	indexes, err := l.appendParts(ctx, r, draft)
+	if err != nil {
+		return 0, err
+	}
+	return l.enqueue(ctx, draft, indexes).wait(ctx)
+}
+
+// appendParts writes the parts of a large record together and waits for all:
+// the record names their indexes, so it can only come after them.
+func (l *Log) appendParts(ctx context.Context, r audit.Record, draft *audit.Draft) ([]uint64, error) {
+	var waiting []future
+	for _, data := range draft.Parts() {
+		id, err := l.newID()
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		part, err := audit.NewDraft(audit.Record{ID: id, Time: r.Time, Data: data})
+		if err != nil {
+			return nil, err
+		}
+		waiting = append(waiting, l.enqueue(ctx, part, nil))
+	}
+	indexes := make([]uint64, 0, len(waiting))
+	for _, f := range waiting {
+		index, err := f.wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		indexes = append(indexes, index)
+	}
+	return indexes, nil
+}
+
+type outcome struct {
+	index uint64
+	err   error
+}
+
+type future chan outcome
+
+// wait returns the outcome, or ErrUnavailable when the caller's time is over.
+func (f future) wait(ctx context.Context) (uint64, error) {
+	select {
+	case o := <-f:
+		return o.index, o.err
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%w: the record was not written in time: %w", audit.ErrUnavailable, ctx.Err())
+	}
+}
+
+// enqueue writes a record in the background: Tessera's wait cannot be
+// interrupted, the caller's can. A slot is held until the write has ended, so
+// that callers who give up on a stalled disk do not pile up behind it.
+func (l *Log) enqueue(ctx context.Context, draft *audit.Draft, parts []uint64) future {
+	f := make(future, 1)
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return f // never answers; wait sees that ctx is done
+	}
+	if !l.begin() {
+		<-l.slots
+		f <- outcome{err: errClosed}
+		return f
+	}
+	go func() {
+		defer l.pending.Done()
+		defer func() { <-l.slots }()
+		index, err := l.write(ctx, draft, parts)
+		f <- outcome{index: index, err: err}
+	}()
+	return f
+}
+
+// begin counts a write that Close must wait for, unless it is too late.
+func (l *Log) begin() bool {
+	l.state.Lock()
+	defer l.state.Unlock()
+	if !l.closed {
+		l.pending.Add(1)
+	}
+	return !l.closed
+}
+
+func (l *Log) write(ctx context.Context, draft *audit.Draft, parts []uint64) (uint64, error) {
+	add, err := l.add(ctx, draft, parts)
+	if err != nil {
+		return 0, err
+	}
+	index, err := add()
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	return index.Index, nil
+}
+
+// add gives the record its number and hands it to Tessera in the order of the
+// numbers. Signing, which is most of the work, goes on in parallel.
+func (l *Log) add(ctx context.Context, draft *audit.Draft, parts []uint64) (tessera.IndexFuture, error) {
+	if err := ctx.Err(); err != nil {
+		// The caller has gone; a record written now would only confuse.
+		return nil, unavailable(err)
+	}
+	t := l.takeTurn()
+	defer close(t.done)
+	entry, err := draft.Seal(l.o.Keys, audit.Position{Log: l.o.Origin, Writer: l.writer, Seq: t.seq}, parts)
+	<-t.before
+	if err != nil {
+		return nil, err
+	}
+	return l.appender.Add(l.ctx, tessera.NewEntry([]byte(entry))), nil
+}
+
+// turn is a place in the line of writes.
+type turn struct {
+	seq    int64
+	before <-chan struct{} // closed when the turn before has passed
+	done   chan struct{}
+}
+
+func (l *Log) takeTurn() turn {
+	l.order.Lock()
+	defer l.order.Unlock()
+	t := turn{seq: l.seq, before: l.lastTurn, done: make(chan struct{})}
+	l.seq++
+	l.lastTurn = t.done
+	return t
+}
