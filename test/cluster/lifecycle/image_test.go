@@ -150,13 +150,17 @@ func TestWriteImage_GivesTheSameDigestForTheSameProgram(t *testing.T) {
 func TestWithoutRepeats_KeepsOneEntryForEachImage(t *testing.T) {
 	t.Parallel()
 	got := withoutRepeats([]Loaded{
-		{Name: "a:1", Reference: "a@x"}, {Name: "a@x", Reference: "a@x"},
+		{Name: "a:1", Reference: "a@x"},
+		{Name: "a@x", Reference: "a@x"},
 		{Name: "b@y", Reference: "b@y"},
-		{Name: "c:1", Reference: "c@z"}, {Name: "c:2", Reference: "c@z"},
+		{Name: "c:1", Reference: "c@z"},
+		{Name: "c:2", Reference: "c@z"},
 	})
 	want := []Loaded{
-		{Name: "a:1", Reference: "a@x"}, {Name: "b@y", Reference: "b@y"},
-		{Name: "c:1", Reference: "c@z"}, {Name: "c:2", Reference: "c@z"},
+		{Name: "a:1", Reference: "a@x"},
+		{Name: "b@y", Reference: "b@y"},
+		{Name: "c:1", Reference: "c@z"},
+		{Name: "c:2", Reference: "c@z"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
