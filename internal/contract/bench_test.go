@@ -16,8 +16,6 @@ import (
 	"github.com/assent-dev/assent/snapshot"
 )
 
-const digest = "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
-
 // tenArguments is a command manifest with ten arguments of different types.
 func tenArguments(tb testing.TB) contract.Manifest {
 	tb.Helper()
@@ -44,15 +42,6 @@ func tenArguments(tb testing.TB) contract.Manifest {
 	}`)
 }
 
-func decode(tb testing.TB, text string) contract.Manifest {
-	tb.Helper()
-	m, err := contract.DecodeManifest([]byte(text))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return m
-}
-
 func benchScopes() map[string]contract.Scope {
 	return map[string]contract.Scope{"lab": {Targets: []string{"10.0.0.0/8"}, Domains: []string{"*.example.com"}, Exclude: []string{"10.1.0.0/16"}}}
 }
@@ -71,18 +60,19 @@ func tenArgumentCall(tb testing.TB) string {
 }
 
 // BenchmarkPrepare compares the whole preparation with snapshot.New on the same
-// arguments.
+// arguments, for ten texts of equal length and for ten arguments of all types.
 func BenchmarkPrepare(b *testing.B) {
-	c, err := contract.Compile(contract.Input{Name: "tool", Namespace: "default", Manifest: tenArguments(b), Scopes: benchScopes()})
+	texts, call := tenTexts(b)
+	b.Run("texts", func(b *testing.B) { benchmarkPrepare(b, texts, call) })
+	b.Run("mixed", func(b *testing.B) { benchmarkPrepare(b, tenArguments(b), tenArgumentCall(b)) })
+}
+
+func benchmarkPrepare(b *testing.B, m contract.Manifest, raw string) {
+	c, err := contract.Compile(contract.Input{Name: "tool", Namespace: "default", Manifest: m, Scopes: benchScopes()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	raw := tenArgumentCall(b)
-	p, err := c.Prepare("agent", raw)
-	if err != nil {
-		b.Fatal(err)
-	}
-	tree, err := snapshot.DecodeText(p.ArgsCanonicalJSON)
+	tree, err := snapshot.DecodeText(prepare(b, c, raw).ArgsCanonicalJSON)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -95,6 +85,21 @@ func BenchmarkPrepare(b *testing.B) {
 	}
 	slices.Sort(ratios)
 	b.ReportMetric(ratios[len(ratios)/2], "Prepare/snapshot.New")
+}
+
+// tenTexts is a command with ten texts, and a call of about 1 KiB.
+func tenTexts(tb testing.TB) (contract.Manifest, string) {
+	tb.Helper()
+	var arguments, argv, call []string
+	for i := range 10 {
+		name := fmt.Sprintf("argument%d", i)
+		arguments = append(arguments, fmt.Sprintf(`{"name": %q, "type": "string", "required": true}`, name))
+		argv = append(argv, fmt.Sprintf(`"--%s={%s}"`, name, name))
+		call = append(call, fmt.Sprintf(`%q:%q`, name, strings.Repeat("word ", 17)+"end"))
+	}
+	m := decode(tb, `{"version": "1", "arguments": [`+strings.Join(arguments, ",")+`],
+		"command": {"image": "`+image+`", "argv": ["tool", `+strings.Join(argv, ",")+`]}}`)
+	return m, "{" + strings.Join(call, ",") + "}"
 }
 
 // elapsed times a few calls in a row, so that both sides of a ratio meet the

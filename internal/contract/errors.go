@@ -6,6 +6,7 @@ package contract
 import (
 	"strings"
 
+	"github.com/assent-dev/assent/internal/contract/scope"
 	"github.com/assent-dev/assent/snapshot"
 )
 
@@ -204,6 +205,16 @@ var advice = map[snapshot.Reason]string{
 	ReasonSecretPlaceholder:  "the value would be read as a placeholder of a secret; change it",
 	ReasonSecretHost:         "the tool's secrets must not be sent to this host",
 	ReasonEffectTooLarge:     "the call is too large once resolved; send shorter values",
+
+	snapshot.Reason(scope.ReasonTooLong):     "the target is longer than a host name can be",
+	snapshot.Reason(scope.ReasonWildcard):    "patterns are not targets; send one address, range or host name",
+	snapshot.Reason(scope.ReasonNonASCII):    "a host name can only have letters of ASCII; others may look like them",
+	snapshot.Reason(scope.ReasonPunycode):    "internationalised host names are not accepted, since they can look like others",
+	snapshot.Reason(scope.ReasonTrailingDot): "remove the dot at the end of the host name",
+	snapshot.Reason(scope.ReasonNumericHost): "an IPv4 address must be four decimal numbers without leading zeros",
+	snapshot.Reason(scope.ReasonInvalid):     "the value is not the address, range or host name that the argument asks for",
+	snapshot.Reason(scope.ReasonExcluded):    "the target is excluded by the ToolScope; choose another",
+	snapshot.Reason(scope.ReasonOutside):     "the target is not wholly inside the ToolScope; choose another",
 
 	snapshot.Reason(ReasonScopeMissing):   "the tool has scope-checked arguments and there is no ToolScope; ask the platform team",
 	snapshot.Reason(ReasonScopeAmbiguous): "the namespace has several ToolScopes and the tool names none; ask the platform team",
