@@ -170,7 +170,10 @@ func OpenEntry(k *attest.Keyring, entry string) (*Entry, error) {
 	if w.Parts != nil {
 		return e, nil
 	}
-	return e, e.setData(w.Data)
+	if err := e.setData(w.Data); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 func (w wireRecord) checkShape() error {

@@ -71,11 +71,11 @@ func (r Record) Check() error {
 	c.require(r.ID == "" || isHex(r.ID, 32), "id", "must be empty or 32 lower-case hex digits")
 	c.require(!r.Time.IsZero(), "time", "must be set")
 	c.require(r.Fingerprint == "" || isHex(r.Fingerprint, 64), "fingerprint", "must be empty or 64 lower-case hex digits")
-	c.require(len(r.TraceID) <= maxNameBytes, "traceID", "is too long")
+	c.require(len(r.TraceID) <= maxTraceBytes, "traceID", "is too long")
 	if r.Proposal != nil {
-		c.text("proposal.namespace", r.Proposal.Namespace)
-		c.text("proposal.name", r.Proposal.Name)
-		c.text("proposal.uid", r.Proposal.UID)
+		c.object("proposal.namespace", r.Proposal.Namespace)
+		c.object("proposal.name", r.Proposal.Name)
+		c.object("proposal.uid", r.Proposal.UID)
 	}
 	if c.err == nil {
 		c.err = r.Data.check()
@@ -86,8 +86,15 @@ func (r Record) Check() error {
 	return nil
 }
 
-// maxNameBytes bounds short texts: names, reasons, identifiers.
-const maxNameBytes = 1024
+const (
+	// maxNameBytes bounds short texts in data: names, reasons, identifiers.
+	maxNameBytes = 1024
+	// maxObjectBytes is the longest name of a Kubernetes object. It is tighter
+	// than maxNameBytes because these stand in the entry beside up to 32 KiB of
+	// data, and the entry has an end.
+	maxObjectBytes = 253
+	maxTraceBytes  = 128
+)
 
 // checks collects the first broken rule. Messages name field and rule only.
 type checks struct{ err error }
@@ -100,6 +107,10 @@ func (c *checks) require(ok bool, field, rule string) {
 
 func (c *checks) text(field, v string) {
 	c.require(v != "" && len(v) <= maxNameBytes, field, fmt.Sprintf("must have 1 to %d bytes", maxNameBytes))
+}
+
+func (c *checks) object(field, v string) {
+	c.require(v != "" && len(v) <= maxObjectBytes, field, fmt.Sprintf("must have 1 to %d bytes", maxObjectBytes))
 }
 
 func (c *checks) digest(field, v string) {
