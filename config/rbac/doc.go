@@ -20,10 +20,12 @@
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,resourceNames=assent,verbs=update
 //
 // The operator's own namespace, which the markers call system: its signing key
-// and certificates, its public keys, its lease. Secrets are watched there for
-// the rotation of certificates.
+// and certificates, its public keys, its lease, and the address of its own
+// execution endpoint. Secrets are watched there for the rotation of
+// certificates.
 //
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get;list;watch;create;update
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;create;update
+// +kubebuilder:rbac:groups="",namespace=system,resources=services,resourceNames=assent-execution,verbs=get
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=get;create;update
 package rbac
