@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -166,7 +167,8 @@ func (b builder) build(ctx context.Context, command string) error {
 	}
 	progress.compiling(total)
 	if err := b.watch(b.goCommand(ctx, append([]string{"build", "-v"}, flags...)...), progress); err != nil {
-		return fmt.Errorf("compiling %s: %w", command, err)
+		// An interrupt is no fault of the package that was being compiled.
+		return fmt.Errorf("compiling %s: %w", command, cmp.Or(context.Cause(ctx), err))
 	}
 	if err := b.finish(command, temporary, target); err != nil {
 		return fmt.Errorf("finishing %s: %w", command, err)
