@@ -6,6 +6,7 @@ package policy
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/cedar-policy/cedar-go/types"
@@ -200,8 +201,10 @@ func (s *Set) review(namespace string, one *statement) []Problem {
 				problems = append(problems, p)
 				continue
 			}
+			// What a namespace would suggest instead is its own affair.
 			p.Namespace = ""
-			if odd[p.String()]++; odd[p.String()] == len(s.checks) {
+			what, _, _ := strings.Cut(p.String(), suggestion)
+			if odd[what]++; odd[what] == len(s.checks) {
 				problems = append(problems, p)
 			}
 		}

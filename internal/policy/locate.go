@@ -159,7 +159,7 @@ func (l *locator) suggestAttribute(e *cedartext.Expr) string {
 		return "; only some tools in scope have it, so test it with \"has\" first"
 	}
 	if likely := closest(types.String(wanted), names); likely != "" {
-		return fmt.Sprintf("; did you mean %s?", likely)
+		return didYouMean(string(likely))
 	}
 	if len(names) == 0 {
 		return "; it has no attributes that policies can read"

@@ -44,8 +44,11 @@ func didYouMean(name string) string {
 	if name == "" {
 		return ""
 	}
-	return fmt.Sprintf("; did you mean %s?", name)
+	return fmt.Sprintf("%s%s?", suggestion, name)
 }
+
+// suggestion introduces a name that somebody may have meant.
+const suggestion = "; did you mean "
 
 // closest gives the name that differs least from the one wanted, if it differs
 // in at most a third of its letters.

@@ -132,6 +132,7 @@ func (c *checks) run(v *validation, s *statement, unknown *unknownNames) []Probl
 		}
 		problems = append(problems, p)
 	}
+	slices.SortStableFunc(problems, byPlace)
 	switch {
 	case len(problems) > 0:
 		return problems
@@ -178,7 +179,12 @@ func (c *checks) unknownWarnings(s *statement, u *unknownNames) []Problem {
 	for _, t := range u.tools {
 		warn(t.Type, t.ID, "there is no tool %s (yet), so that it matches nothing%s", t, c.suggestTool(t))
 	}
+	slices.SortStableFunc(warnings, byPlace)
 	return warnings
+}
+
+func byPlace(a, b Problem) int {
+	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
 
 // conflictProblems refuses to read an argument whose type depends on the tool:

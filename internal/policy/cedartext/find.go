@@ -13,7 +13,7 @@ func (d *Document) FindName(p *Policy, path, id string) (Position, bool) {
 		want = append(want, "::", `"`+id+`"`)
 	}
 	for i := p.First; i+len(want) <= p.Last; i++ {
-		if d.matches(i, want) {
+		if d.matches(i, want) && !d.goesOn(i+len(want)) {
 			return d.Tokens[i].Pos, true
 		}
 	}
@@ -28,4 +28,9 @@ func (d *Document) matches(at int, want []string) bool {
 		}
 	}
 	return true
+}
+
+// goesOn says whether a path goes on with another name at an index.
+func (d *Document) goesOn(at int) bool {
+	return d.Tokens[at].Text == "::" && d.Tokens[at+1].Kind == KindIdent
 }
