@@ -5,7 +5,6 @@ package journal_test
 
 import (
 	"context"
-	"crypto/ed25519"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/internal/audit"
-	"github.com/assent-dev/assent/internal/audit/journal"
 	"github.com/transparency-dev/tessera"
 	"github.com/transparency-dev/tessera/storage/posix"
 	"golang.org/x/mod/sumdb/note"
@@ -104,6 +101,3 @@ func measure(b *testing.B, callers int, one func(context.Context) error) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
-
-var _ audit.Journal = (*journal.Log)(nil)
-var _ = ed25519.SeedSize
