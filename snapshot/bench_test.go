@@ -85,8 +85,9 @@ func benchSubjects() []subject {
 }
 
 // BenchmarkPipeline reports ratios, because times say more about the machine.
-// Each subject takes turns with jcs.Transform, a fraction of a millisecond each,
-// so that whatever else the machine does slows both down alike:
+// Each subject takes turns with jcs.Transform, so that whatever else the machine
+// does slows both down alike. A turn is long enough for the garbage collector
+// to run several times in it; otherwise chance decides who pays for it.
 //
 //	x-jcs      median of the ratio of the times
 //	B/B-over   bytes allocated per byte of input, beyond jcs.Transform
@@ -99,8 +100,7 @@ func BenchmarkPipeline(b *testing.B) {
 }
 
 func compare(b *testing.B, text []byte, run func([]byte) error) {
-	rounds := max(1, 8<<10/len(text)) // per turn, so that a turn is worth timing
-	turn := func(f func([]byte) error) time.Duration {
+	turn := func(f func([]byte) error, rounds int) time.Duration {
 		start := time.Now()
 		for range rounds {
 			if err := f(text); err != nil {
@@ -109,9 +109,12 @@ func compare(b *testing.B, text []byte, run func([]byte) error) {
 		}
 		return time.Since(start)
 	}
+	const turnLength, trial = 10 * time.Millisecond, 20
+	turn(run, trial) // warms up
+	rounds := 1 + int(turnLength*trial/turn(byJCS, trial))
 	var ratios, times []float64
 	for b.Loop() {
-		own, other := turn(run), turn(byJCS)
+		own, other := turn(run, rounds), turn(byJCS, rounds)
 		ratios = append(ratios, float64(own)/float64(other))
 		times = append(times, float64(own.Nanoseconds())/float64(rounds))
 	}

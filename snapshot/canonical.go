@@ -43,7 +43,7 @@ func (c canonicalizer) canonical(w *workspace, lim limits) (text string, digest 
 func (c canonicalizer) canonicalOf(source any, lim limits) (text string, digest string, f *fault) {
 	w := borrow()
 	defer w.giveBack()
-	if f := w.tree.detach(source, lim); f != nil {
+	if f := w.walker.detach(source, lim); f != nil {
 		return "", "", f
 	}
 	return c.canonical(w, lim)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -72,16 +71,14 @@ func (f *fault) at(stage Stage) *Error {
 type decoder struct {
 	*tree
 	tokens   jsontext.Decoder
-	text     string
-	source   []byte // the same text, for jsontext
-	from, to int    // where the last token was read
+	source   []byte
+	from, to int // where the last token was read
 	values   int
 	depth    int
 	lim      limits
 	fffd     replacement
 	members  []member // of the objects that are still open
 	scratch  []step
-	unquoted []byte
 }
 
 // decode reads a text. Size and encoding come first: nothing is parsed of a
@@ -94,7 +91,7 @@ func (d *decoder) decode(text string, lim limits, fffd replacement) *fault {
 	case !utf8.ValidString(text):
 		return refuse(ReasonInvalidUTF8)
 	}
-	d.text, d.source = text, append(d.source[:0], text...)
+	d.source = append(d.source[:0], text...)
 	d.tokens.Reset(bytes.NewBuffer(d.source), jsontext.AllowDuplicateNames(true))
 	d.lim, d.fffd = lim, fffd
 	k, f := d.read()
@@ -112,14 +109,7 @@ func (d *decoder) decode(text string, lim limits, fffd replacement) *fault {
 
 // reset makes the decoder ready for another text.
 func (d *decoder) reset() {
-	d.forget(0)
-	d.text, d.values, d.depth = "", 0, 0
-}
-
-// forget drops the members from base on, and with them their names.
-func (d *decoder) forget(base int) {
-	clear(d.members[base:])
-	d.members = d.members[:base]
+	d.members, d.values, d.depth = d.members[:0], 0, 0
 }
 
 // read reads the next token.
@@ -204,7 +194,7 @@ func (d *decoder) object() (int, *fault) {
 		k, f := d.read()
 		if f == nil && k == jsontext.KindEndObject {
 			f = d.order(d.members[base:], &d.scratch)
-			d.forget(base)
+			d.members = d.members[:base]
 			d.add(kindEndObject)
 			return n, f
 		}
@@ -219,11 +209,10 @@ func (d *decoder) object() (int, *fault) {
 
 // member reads the member whose name was read last.
 func (d *decoder) member(ordinal int) *fault {
-	m := member{from: len(d.steps), ordinal: ordinal}
+	m := member{name: int32(len(d.texts)), from: int32(len(d.steps)), ordinal: int32(ordinal)}
 	if f := d.string(kindName); f != nil {
 		return f
 	}
-	m.name = d.texts[len(d.texts)-1]
 	k, f := d.read()
 	if f != nil {
 		return f
@@ -231,7 +220,7 @@ func (d *decoder) member(ordinal int) *fault {
 	if f := d.counted(k); f != nil {
 		return f
 	}
-	m.to = len(d.steps)
+	m.to = int32(len(d.steps))
 	d.members = append(d.members, m)
 	return nil
 }
@@ -244,23 +233,24 @@ func (d *decoder) counted(k jsontext.Kind) *fault {
 	return d.value(k)
 }
 
-// string takes the string or member name that was read last. Without escapes
-// it is a part of the text.
+// string takes the string or member name that was read last. jsontext has read
+// it as a string, so it can be unquoted.
 func (d *decoder) string(k kind) *fault {
 	d.skipSeparators()
-	s := d.text[d.from+1 : d.to-1]
-	if strings.IndexByte(s, '\\') >= 0 {
-		// jsontext has read it as a string, so it can be unquoted.
-		d.unquoted, _ = jsontext.AppendUnquote(d.unquoted[:0], d.source[d.from:d.to])
-		s = string(d.unquoted)
+	from := len(d.bytes)
+	if token := d.source[d.from:d.to]; bytes.IndexByte(token, '\\') < 0 {
+		d.bytes = append(d.bytes, token[1:len(token)-1]...)
+	} else {
+		d.bytes, _ = jsontext.AppendUnquote(d.bytes, token)
 	}
+	s := d.bytes[from:]
 	if len(s) > d.lim.stringBytes {
 		return refuse(ReasonStringTooLong)
 	}
 	if why := checkText(s, d.fffd); why != "" {
 		return refuse(why)
 	}
-	d.addText(k, s)
+	d.addText(k, from)
 	return nil
 }
 

@@ -10,12 +10,23 @@ import (
 	"unicode/utf8"
 )
 
-// detach copies a value into the empty tree and validates the copy. Each map,
-// slice and element of the source is read once, so that what is checked is what
-// is kept. The source must not be written to meanwhile: for maps Go makes that a
-// fatal error, not one that could be returned.
-func (t *tree) detach(source any, lim limits) *fault {
-	w := walker{tree: t, lim: lim}
+// walker copies a value into its tree and validates the copy.
+type walker struct {
+	*tree
+	lim    limits
+	values int       // members and elements so far
+	open   []uintptr // the containers around the current value
+	maps   addressSet
+	spans  []span
+	sorted []entry // a stack of members waiting for their turn
+}
+
+// detach copies a value. Each map, slice and element of the source is read once,
+// so that what is checked is what is kept. The source must not be written to
+// meanwhile: for maps Go makes that a fatal error, not one that could be
+// returned.
+func (w *walker) detach(source any, lim limits) *fault {
+	w.lim = lim
 	if f := w.value(source); f != nil {
 		return f
 	}
@@ -25,16 +36,11 @@ func (t *tree) detach(source any, lim limits) *fault {
 	return nil
 }
 
-// walker carries what a walk through a value collects.
-type walker struct {
-	*tree
-	lim    limits
-	values int       // members and elements so far
-	bytes  int       // of strings so far
-	open   []uintptr // the containers around the current value
-	maps   addressSet
-	spans  []span
-	sorted []entry // a stack of members waiting for their turn
+// reset makes the walker ready for another value and lets go of the last one.
+func (w *walker) reset() {
+	clear(w.sorted)
+	w.values, w.open, w.spans, w.sorted = 0, w.open[:0], w.spans[:0], w.sorted[:0]
+	w.maps.reset()
 }
 
 // entry is a member as read from a map.
@@ -51,7 +57,7 @@ func (w *walker) value(v any) *fault {
 	case bool:
 		w.add(kindOf(v))
 	case string:
-		return w.text(kindString, v)
+		return w.copyText(kindString, v)
 	case float64:
 		return w.number(v, checkFloat(v))
 	case []any:
@@ -83,23 +89,25 @@ func (w *walker) number(f float64, why Reason) *fault {
 	return nil
 }
 
-// text copies a string or a member name. U+FFFD is data here: a default in a
+// copyText copies a string or a member name. U+FFFD is data here: a default in a
 // contract may contain it. The text cannot be shorter than its strings, so it
 // is known to be too large before all of them have been looked at.
-func (w *walker) text(k kind, s string) *fault {
-	w.bytes += len(s)
+func (w *walker) copyText(k kind, s string) *fault {
+	from := len(w.bytes)
 	switch {
 	case len(s) > w.lim.stringBytes:
 		return refuse(ReasonStringTooLong)
-	case w.bytes > w.lim.bytes:
+	case from+len(s) > w.lim.bytes:
 		return refuse(ReasonTooLarge)
-	case !utf8.ValidString(s):
+	}
+	w.bytes = append(w.bytes, s...)
+	if !utf8.Valid(w.bytes[from:]) {
 		return refuse(ReasonInvalidUTF8)
 	}
-	if why := checkText(s, allowReplacement); why != "" {
+	if why := checkText(w.bytes[from:], allowReplacement); why != "" {
 		return refuse(why)
 	}
-	w.addText(k, s)
+	w.addText(k, from)
 	return nil
 }
 
@@ -163,13 +171,14 @@ func (w *walker) members(m map[string]any) *fault {
 	top := len(w.sorted)
 	slices.SortFunc(w.sorted[base:], func(a, b entry) int { return compareUTF16(a.name, b.name) })
 	for i := base; i < top; i++ {
-		if f := w.text(kindName, w.sorted[i].name); f != nil {
+		if f := w.copyText(kindName, w.sorted[i].name); f != nil {
 			return f.under(i - base)
 		}
 		if f := w.value(w.sorted[i].value); f != nil {
 			return f.under(i - base)
 		}
 	}
+	clear(w.sorted[base:])
 	w.sorted = w.sorted[:base]
 	return nil
 }
@@ -232,6 +241,19 @@ type addressSet struct {
 	count int
 }
 
+// minSlots is the size of a set in the beginning.
+const minSlots = 16
+
+// reset empties the set. A large set that was hardly used is dropped, because
+// emptying it would cost more than filling a small one.
+func (s *addressSet) reset() {
+	if len(s.slots) > minSlots*(1+s.count) {
+		s.slots = nil
+	}
+	clear(s.slots)
+	s.count = 0
+}
+
 // add reports whether the address is new.
 func (s *addressSet) add(address uintptr) bool {
 	if 2*s.count >= len(s.slots) {
@@ -260,9 +282,8 @@ func (s *addressSet) find(address uintptr) *uintptr {
 }
 
 func (s *addressSet) grow() {
-	const firstSize = 16
 	old := s.slots
-	s.slots = make([]uintptr, max(firstSize, 2*len(old)))
+	s.slots = make([]uintptr, max(minSlots, 2*len(old)))
 	for _, address := range old {
 		if address != 0 {
 			*s.find(address) = address

@@ -53,15 +53,15 @@ func TestSelfCheck_FailsClosedWhenTheAuthorityErrs(t *testing.T) {
 // tested alone, on texts that denote something else or nothing.
 func TestDecodesTo_RecognisesOnlyTheTree(t *testing.T) {
 	t.Parallel()
-	var tr tree
+	w := borrow()
 	source := map[string]any{
 		"a": []any{1.0, "x\ny", true, false, nil, 0.5, 1e23}, "b": map[string]any{}, "c": []any{}, "d": "p\u2028q",
 	}
-	if f := tr.detach(source, argumentLimits()); f != nil {
+	if f := w.walker.detach(source, argumentLimits()); f != nil {
 		t.Fatal(f.why)
 	}
 	const right = "{\"a\":[1,\"x\\ny\",true,false,null,0.5,1e+23],\"b\":{},\"c\":[],\"d\":\"p\u2028q\"}"
-	if !tr.decodesTo([]byte(right)) {
+	if !w.tree.decodesTo([]byte(right)) {
 		t.Fatal("the right text is refused")
 	}
 	for old, changed := range map[string]string{
@@ -92,12 +92,12 @@ func TestDecodesTo_RecognisesOnlyTheTree(t *testing.T) {
 		if wrong == right {
 			t.Errorf("%q does not occur", old)
 		}
-		if tr.decodesTo([]byte(wrong)) {
+		if w.tree.decodesTo([]byte(wrong)) {
 			t.Errorf("%s is taken for %s", wrong, right)
 		}
 	}
 	for n := range len(right) {
-		if tr.decodesTo([]byte(right[:n])) {
+		if w.tree.decodesTo([]byte(right[:n])) {
 			t.Errorf("%q is taken for the whole text", right[:n])
 		}
 	}
@@ -152,10 +152,10 @@ func TestCheckText_FindsEveryNoncharacter(t *testing.T) {
 			want = ReasonNoncharacter
 			found++
 		}
-		if got := checkText("é"+string(r)+"z", refuseReplacement); got != want {
+		if got := checkText([]byte("é"+string(r)+"z"), refuseReplacement); got != want {
 			t.Fatalf("U+%04X: %q, want %q", r, got, want)
 		}
-		if got := checkText(string(r), allowReplacement); got != want && r != 0xFFFD || r == 0xFFFD && got != "" {
+		if got := checkText([]byte(string(r)), allowReplacement); got != want && r != 0xFFFD || r == 0xFFFD && got != "" {
 			t.Fatalf("U+%04X as data: %q", r, got)
 		}
 	}
@@ -176,6 +176,13 @@ func TestAddressSet_ReportsEachAddressOnce(t *testing.T) {
 		}
 		known[address] = true
 	}
+	s.reset()
+	if !s.add(16) || s.add(16) {
+		t.Error("a set that was reset does not start empty")
+	}
+	if s.reset(); len(s.slots) > 2*minSlots {
+		t.Errorf("a set of one address keeps %d slots", len(s.slots))
+	}
 }
 
 func TestWorkspace_KeepsNothingOfTheLastCall(t *testing.T) {
@@ -187,19 +194,30 @@ func TestWorkspace_KeepsNothingOfTheLastCall(t *testing.T) {
 	if f := w.decoder.value('['); f == nil { // leaves a container open
 		t.Fatal("an array without an end was accepted")
 	}
+	type mark struct{ string }
+	if f := w.walker.detach(map[string]any{"canary": []any{map[string]any{"a": 1}, mark{"canary"}}}, argumentLimits()); f == nil {
+		t.Fatal("a foreign type was accepted")
+	}
 	w.giveBack()
-	if w.decoder.depth != 0 || w.decoder.values != 0 || w.decoder.text != "" || len(w.tree.steps) != 0 {
-		t.Errorf("state is left over: %+v", w.decoder.depth)
+	if w.walker.values != 0 || len(w.walker.open)+len(w.walker.spans)+len(w.walker.sorted)+w.walker.maps.count != 0 {
+		t.Errorf("state of the walk is left over: %+v", w.walker)
 	}
-	for _, text := range w.tree.texts[:cap(w.tree.texts)] {
-		if text != "" {
-			t.Errorf("the text %q is left over", text)
+	for _, e := range w.walker.sorted[:cap(w.walker.sorted)] {
+		if e.name != "" || e.value != nil {
+			t.Errorf("the member %q is left over", e.name)
 		}
 	}
-	for _, m := range w.decoder.members[:cap(w.decoder.members)] {
-		if m.name != "" {
-			t.Errorf("the name %q is left over", m.name)
+	for _, address := range w.walker.maps.slots {
+		if address != 0 {
+			t.Error("an address is left over")
 		}
+	}
+	if w.decoder.depth != 0 || w.decoder.values != 0 || len(w.decoder.members) != 0 {
+		t.Errorf("depth %d, %d values, %d members are left over",
+			w.decoder.depth, w.decoder.values, len(w.decoder.members))
+	}
+	if len(w.tree.steps)+len(w.tree.texts)+len(w.tree.bytes)+len(w.tree.numbers) != 0 {
+		t.Errorf("a tree is left over: %+v", w.tree)
 	}
 }
 
@@ -207,11 +225,18 @@ func TestWorkspace_KeepsNothingOfTheLastCall(t *testing.T) {
 // stay in the pool for ever.
 func TestWorkspace_LetsGoOfLargeMemory(t *testing.T) {
 	t.Parallel()
-	w := borrow()
-	w.tree.steps = make([]step, 1, maxIdleSteps+1)
-	w.giveBack()
-	if len(w.tree.steps) == 0 {
-		t.Error("a large tree was kept")
+	for name, enlarge := range map[string]func(*workspace){
+		"steps": func(w *workspace) { w.tree.steps = make([]step, 1, maxIdleSteps+1) },
+		"bytes": func(w *workspace) { w.tree.bytes = make([]byte, 1, maxIdleBytes+1) },
+		"text":  func(w *workspace) { w.text = make([]byte, 1, maxIdleBytes+1) },
+	} {
+		w := borrow()
+		w.tree.add(kindNull)
+		enlarge(w)
+		w.giveBack()
+		if len(w.tree.steps) == 0 { // emptied, so it is in the pool
+			t.Errorf("large %s were kept", name)
+		}
 	}
 }
 

@@ -3,18 +3,14 @@
 
 package snapshot
 
-import (
-	"bytes"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "bytes"
 
 // decodesTo reports whether the canonical text, read back, is exactly the tree
-// and nothing else. The reader knows only the grammar that canonical text uses
-// and shares no code with the decoder in front or with either canonicaliser,
-// except for the conversion of numbers and of strings with escapes.
+// and nothing else. The reader knows only what canonical text may look like and
+// shares no code with the decoder in front or with either canonicaliser, except
+// for the conversion of numbers.
 func (t *tree) decodesTo(text []byte) bool {
-	r := reader{rest: text}
+	r := reader{text}
 	before := kindBeginArray
 	for _, s := range t.steps {
 		if needsComma(before, s.kind) && !r.skip(',') {
@@ -29,10 +25,7 @@ func (t *tree) decodesTo(text []byte) bool {
 }
 
 // reader consumes a text.
-type reader struct {
-	rest    []byte
-	scratch []byte // for strings with escapes
-}
+type reader struct{ rest []byte }
 
 // step consumes one step of a tree and reports whether the text has it here.
 func (r *reader) step(t *tree, s step) bool {
@@ -40,16 +33,11 @@ func (r *reader) step(t *tree, s step) bool {
 	case kindNumber:
 		return r.number(t.numbers[s.index])
 	case kindString:
-		return r.text(t.texts[s.index])
+		return r.text(t.text(s.index))
 	case kindName:
-		return r.text(t.texts[s.index]) && r.skip(':')
+		return r.text(t.text(s.index)) && r.skip(':')
 	case kindNull, kindFalse, kindTrue:
-		w := word(s.kind)
-		found := bytes.HasPrefix(r.rest, []byte(w))
-		if found {
-			r.rest = r.rest[len(w):]
-		}
-		return found
+		return r.skipAll(word(s.kind))
 	default:
 		return r.skip(byte(s.kind))
 	}
@@ -61,6 +49,15 @@ func (r *reader) skip(c byte) bool {
 		return false
 	}
 	r.rest = r.rest[1:]
+	return true
+}
+
+// skipAll consumes some characters.
+func (r *reader) skipAll(s string) bool {
+	if len(r.rest) < len(s) || string(r.rest[:len(s)]) != s {
+		return false
+	}
+	r.rest = r.rest[len(s):]
 	return true
 }
 
@@ -84,41 +81,57 @@ func isNumberByte(c byte) bool {
 	return c >= '0' && c <= '9' || c == '-' || c == '.' || c == 'e' || c == '+'
 }
 
-// text consumes a string token and compares its value.
-func (r *reader) text(want string) bool {
-	// The common case: no escapes, so the token is the value in quotes.
-	n := len(want)
-	if len(r.rest) >= n+2 && r.rest[0] == '"' && string(r.rest[1:n+1]) == want && r.rest[n+1] == '"' && isPlain(want) {
-		r.rest = r.rest[n+2:]
-		return true
+// text consumes a string token and compares its value. Canonical text has one
+// way to write a string (RFC 8785 section 3.2.2.2), so any other is refused.
+func (r *reader) text(want []byte) bool {
+	if !r.skip('"') {
+		return false
 	}
-	token := stringToken(r.rest)
-	r.rest = r.rest[len(token):]
-	var err error
-	r.scratch, err = jsontext.AppendUnquote(r.scratch[:0], token)
-	return err == nil && string(r.scratch) == want
-}
-
-// isPlain reports whether a string stands for itself between quotes.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] == '"' || s[i] == '\\' {
+	for len(want) > 0 {
+		n := plain(want)
+		if n > 0 {
+			if !bytes.HasPrefix(r.rest, want[:n]) {
+				return false
+			}
+			r.rest, want = r.rest[n:], want[n:]
+			continue
+		}
+		if !r.skipAll(escape(want[0])) {
 			return false
 		}
+		want = want[1:]
 	}
-	return true
+	return r.skip('"')
 }
 
-// stringToken returns the beginning of text up to the quote that closes the
-// string, or all of it.
-func stringToken(text []byte) []byte {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return text[:i+1]
+// plain counts the bytes at the beginning that stand for themselves.
+func plain(s []byte) int {
+	for i, c := range s {
+		if c < ' ' || c == '"' || c == '\\' {
+			return i
 		}
 	}
-	return text
+	return len(s)
+}
+
+// escape returns how a character that must be escaped is written.
+func escape(c byte) string {
+	switch c {
+	case '"':
+		return `\"`
+	case '\\':
+		return `\\`
+	case '\b':
+		return `\b`
+	case '\t':
+		return `\t`
+	case '\n':
+		return `\n`
+	case '\f':
+		return `\f`
+	case '\r':
+		return `\r`
+	}
+	const digits = "0123456789abcdef"
+	return `\u00` + digits[c>>4:c>>4+1] + digits[c&15:c&15+1]
 }

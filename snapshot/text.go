@@ -19,9 +19,9 @@ const firstSuspect = 0xEF
 
 // checkText returns the reason why a well-formed string is outside the domain,
 // or "" when it is inside.
-func checkText(s string, fffd replacement) Reason {
-	for i := range len(s) {
-		if s[i] >= firstSuspect {
+func checkText(s []byte, fffd replacement) Reason {
+	for i, c := range s {
+		if c >= firstSuspect {
 			return checkRunes(s[i:], fffd)
 		}
 	}
@@ -29,8 +29,10 @@ func checkText(s string, fffd replacement) Reason {
 }
 
 // checkRunes looks at each character; s starts at a character boundary.
-func checkRunes(s string, fffd replacement) Reason {
-	for _, r := range s {
+func checkRunes(s []byte, fffd replacement) Reason {
+	for len(s) > 0 {
+		r, size := utf8.DecodeRune(s)
+		s = s[size:]
 		switch {
 		case r == utf8.RuneError && fffd == refuseReplacement:
 			return ReasonReplacementChar
@@ -53,7 +55,7 @@ func isNoncharacter(r rune) bool {
 // characters beyond U+FFFF, which are surrogates in UTF-16, come before
 // U+E000 to U+FFFF. It is a total order for ill-formed strings as well, so that
 // errors about them do not depend on map order.
-func compareUTF16(a, b string) int {
+func compareUTF16[T string | []byte](a, b T) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {

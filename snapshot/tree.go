@@ -4,6 +4,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,21 +35,32 @@ type step struct {
 }
 
 // tree is a detached and validated tree: its steps in canonical order, members
-// sorted, and apart from them the strings and numbers, which never move. Nothing
-// in it refers to the source but strings, which nobody can change. Such a list
-// costs a fraction of what maps cost, and the self-check can follow it with one
-// finger in the text.
+// sorted, and apart from them the strings and numbers, which never move. It
+// contains no pointer to anything, so it is detached by construction, and costs
+// a fraction of what maps cost; the self-check can follow it with one finger in
+// the text.
 type tree struct {
 	steps   []step
-	texts   []string
+	texts   []extent
+	bytes   []byte // of all texts, one behind the other
 	numbers []float64
 }
 
+// extent is where a text lies among the bytes of a tree.
+type extent struct{ from, to int32 }
+
 func (t *tree) add(k kind) { t.steps = append(t.steps, step{kind: k}) }
 
-func (t *tree) addText(k kind, s string) {
+// addText adds the bytes from the given offset on as a text.
+func (t *tree) addText(k kind, from int) {
 	t.steps = append(t.steps, step{kind: k, index: int32(len(t.texts))})
-	t.texts = append(t.texts, s)
+	t.texts = append(t.texts, extent{int32(from), int32(len(t.bytes))})
+}
+
+// text returns a text by its index.
+func (t *tree) text(index int32) []byte {
+	e := t.texts[index]
+	return t.bytes[e.from:e.to]
 }
 
 func (t *tree) addNumber(f float64) {
@@ -58,14 +70,21 @@ func (t *tree) addNumber(f float64) {
 
 // decoded builds a fresh Go value from the tree.
 func (t *tree) decoded() any {
-	b := builder{tree: t}
+	b := builder{tree: t, text: string(t.bytes)}
 	return b.value()
 }
 
 // builder walks through a tree and builds what it passes.
 type builder struct {
 	tree *tree
+	text string // all texts; the strings that are built are parts of it
 	next int
+}
+
+// string returns a text by its index.
+func (b *builder) string(index int32) string {
+	e := b.tree.texts[index]
+	return b.text[e.from:e.to]
 }
 
 // value builds the value that the next step begins.
@@ -76,7 +95,7 @@ func (b *builder) value() any {
 	case kindNumber:
 		return b.tree.numbers[s.index]
 	case kindString:
-		return b.tree.texts[s.index]
+		return b.string(s.index)
 	case kindBeginArray:
 		return b.array(int(s.index))
 	case kindBeginObject:
@@ -100,7 +119,7 @@ func (b *builder) array(n int) any {
 func (b *builder) object(n int) any {
 	members := make(map[string]any, n)
 	for range n {
-		name := b.tree.texts[b.tree.steps[b.next].index]
+		name := b.string(b.tree.steps[b.next].index)
 		b.next++
 		members[name] = b.value()
 	}
@@ -110,9 +129,9 @@ func (b *builder) object(n int) any {
 
 // member is where a member lies among the steps of a tree.
 type member struct {
-	name     string
-	from, to int // its steps, name included
-	ordinal  int // its position in the text
+	name     int32 // index of the text
+	from, to int32 // its steps, name included
+	ordinal  int32 // its position in the source
 }
 
 // order sorts the members of an object, whose steps are the last ones of the
@@ -120,19 +139,19 @@ type member struct {
 func (t *tree) order(members []member, scratch *[]step) *fault {
 	inOrder := true
 	for i := 1; i < len(members) && inOrder; i++ {
-		inOrder = compareUTF16(members[i-1].name, members[i].name) < 0
+		inOrder = compareUTF16(t.text(members[i-1].name), t.text(members[i].name)) < 0
 	}
 	if inOrder {
 		return nil
 	}
-	body := t.steps[members[0].from:]
-	*scratch = append((*scratch)[:0], body...)
 	start := members[0].from
-	slices.SortFunc(members, compareMembers)
+	body := t.steps[start:]
+	*scratch = append((*scratch)[:0], body...)
+	slices.SortFunc(members, t.compareMembers)
 	moved := body[:0]
 	for i, m := range members {
-		if i > 0 && members[i-1].name == m.name {
-			return refuse(ReasonDuplicateKey).under(m.ordinal)
+		if i > 0 && bytes.Equal(t.text(members[i-1].name), t.text(m.name)) {
+			return refuse(ReasonDuplicateKey).under(int(m.ordinal))
 		}
 		moved = append(moved, (*scratch)[m.from-start:m.to-start]...)
 	}
@@ -141,11 +160,11 @@ func (t *tree) order(members []member, scratch *[]step) *fault {
 
 // compareMembers orders by name and, where names are equal, by position, so
 // that the repetition is reported and not the original.
-func compareMembers(a, b member) int {
-	if c := compareUTF16(a.name, b.name); c != 0 {
+func (t *tree) compareMembers(a, b member) int {
+	if c := compareUTF16(t.text(a.name), t.text(b.name)); c != 0 {
 		return c
 	}
-	return a.ordinal - b.ordinal
+	return int(a.ordinal - b.ordinal)
 }
 
 // encode appends the tree to an empty text as canonical JSON, as one of the two canonicalisers
@@ -183,10 +202,10 @@ func (t *tree) appendStep(text []byte, s step) []byte {
 	case kindNumber:
 		return appendNumber(text, t.numbers[s.index])
 	case kindString:
-		text, _ = jsontext.AppendQuote(text, t.texts[s.index])
+		text, _ = jsontext.AppendQuote(text, t.text(s.index))
 		return text
 	case kindName:
-		text, _ = jsontext.AppendQuote(text, t.texts[s.index])
+		text, _ = jsontext.AppendQuote(text, t.text(s.index))
 		return append(text, ':')
 	case kindNull, kindFalse, kindTrue:
 		return append(text, word(s.kind)...)
