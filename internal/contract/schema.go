@@ -64,7 +64,8 @@ func compileSchema(text string) (*jsonschema.Schema, string) {
 		return nil, "the JSON Schema cannot be read: " + oneLine(err)
 	}
 	s, err := c.Compile(schemaURL)
-	if errors.Is(err, errRemoteReference) {
+	var remote *jsonschema.LoadURLError
+	if errors.As(err, &remote) {
 		return nil, "the JSON Schema refers to another document; put the definition into $defs"
 	}
 	if err != nil {
