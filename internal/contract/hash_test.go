@@ -1,0 +1,212 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fill sets every field of a value to something, so that changing one field
+// changes one thing.
+func fill(v reflect.Value) {
+	if v.Type() == reflect.TypeFor[IntOrString]() {
+		v.Set(reflect.ValueOf(IntOrString{IsString: true, Str: "1"}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(v.Index(i))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		element := reflect.New(v.Type().Elem()).Elem()
+		fill(element)
+		v.SetMapIndex(reflect.ValueOf("key"), element)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	default:
+		panic(v.Type())
+	}
+}
+
+// changes calls visit once per leaf of v, with the leaf changed, and undoes the
+// change afterwards.
+func changes(path string, v reflect.Value, visit func(path string)) {
+	change := func(set func()) {
+		before := reflect.New(v.Type()).Elem()
+		before.Set(v)
+		set()
+		visit(path)
+		v.Set(before)
+	}
+	if v.Type() == reflect.TypeFor[IntOrString]() {
+		change(func() { v.Set(reflect.ValueOf(IntOrString{Int: 1})) })
+		change(func() { v.Set(reflect.ValueOf(IntOrString{IsString: true, Str: "2"})) })
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		change(func() { v.SetString(v.String() + "y") })
+	case reflect.Bool:
+		change(func() { v.SetBool(!v.Bool()) })
+	case reflect.Int32, reflect.Int64:
+		change(func() { v.SetInt(v.Int() + 1) })
+	case reflect.Pointer:
+		if v.Elem().Kind() != reflect.Struct || v.Type() == reflect.TypeFor[*IntOrString]() {
+			change(func() { v.SetZero() })
+		}
+		changes(path, v.Elem(), visit)
+	case reflect.Slice:
+		change(func() { v.Set(v.Slice(0, 1)) })
+		for i := range v.Len() {
+			changes(fmt.Sprintf("%s[%d]", path, i), v.Index(i), visit)
+		}
+	case reflect.Map:
+		change(func() {
+			renamed := reflect.MakeMap(v.Type())
+			for _, k := range v.MapKeys() {
+				renamed.SetMapIndex(reflect.ValueOf(k.String()+"y"), v.MapIndex(k))
+			}
+			v.Set(renamed)
+		})
+		for _, k := range v.MapKeys() {
+			element := reflect.New(v.Type().Elem()).Elem()
+			element.Set(v.MapIndex(k))
+			changes(path+"["+k.String()+"]", element, func(inner string) {
+				old := v.MapIndex(k)
+				v.SetMapIndex(k, element)
+				visit(inner)
+				v.SetMapIndex(k, old)
+			})
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			changes(path+"."+v.Type().Field(i).Name, v.Field(i), visit)
+		}
+	default:
+		panic(v.Type())
+	}
+}
+
+func TestContractHash_CoversEveryFieldOfEveryObject(t *testing.T) {
+	// The fields of resolved are not exported, so that they are changed through
+	// an equal struct whose fields are.
+	var r struct {
+		Name        string
+		Manifest    Manifest
+		Types       map[string]ArgumentType
+		ScopeName   string
+		Scope       *Scope
+		RunnerImage string
+	}
+	if n, want := reflect.TypeOf(r).NumField(), reflect.TypeFor[resolved]().NumField(); n != want {
+		t.Fatalf("resolved has %d fields, the test changes %d", want, n)
+	}
+	fill(reflect.ValueOf(&r).Elem())
+	hash := func() string {
+		h, err := contractHash(resolved{
+			name: r.Name, manifest: r.Manifest, types: r.Types, scopeName: r.ScopeName, scope: r.Scope, runnerImage: r.RunnerImage,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	seen := map[string]string{hash(): "nothing"}
+	unchanged := hash()
+	var paths []string
+	changes("contract", reflect.ValueOf(&r).Elem(), func(path string) {
+		paths = append(paths, path)
+		h := hash()
+		if h == unchanged {
+			t.Errorf("changing %s does not change the hash", path)
+		}
+		seen[h] = path
+	})
+	if len(seen) != len(paths)+1 {
+		t.Errorf("%d changes gave %d hashes", len(paths), len(seen)-1)
+	}
+	if hash() != unchanged {
+		t.Error("the test left something changed")
+	}
+	for _, part := range []string{".Manifest.Command.Argv[1]", ".Types[key].ArgumentConstraints.Clamp", ".Scope.Exclude[0]", ".Manifest.Execution.Egress[0].PodLabels[key]"} {
+		if !slices.Contains(paths, "contract"+part) {
+			t.Errorf("%s was not changed", part)
+		}
+	}
+	t.Logf("%d changes", len(paths))
+}
+
+func TestCompile_HashMovesWithWhatTheContractUses(t *testing.T) {
+	base := func() Input {
+		return Input{
+			Name: "tool", Namespace: "default", RunnerImage: "runner@sha256:1",
+			Manifest: Manifest{
+				Version:   "1",
+				Arguments: []Argument{{Name: "a", Type: "outer"}},
+				Command:   &CommandTemplate{Image: "r.example/t@sha256:" + strings.Repeat("0", 64), Argv: []string{"t", "{a}"}},
+			},
+			Types: map[string]ArgumentType{
+				"outer": {Base: "inner"}, "inner": {Base: "string", ArgumentConstraints: ArgumentConstraints{ScopeCheck: true}},
+				"other": {Base: "string"},
+			},
+			Scopes: map[string]Scope{"lab": {Targets: []string{"10.0.0.0/8"}}},
+		}
+	}
+	hash := func(change func(*Input)) string {
+		in := base()
+		change(&in)
+		c, err := Compile(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Hash()
+	}
+	unchanged := hash(func(*Input) {})
+	for name, change := range map[string]func(*Input){
+		"the name":   func(in *Input) { in.Name = "tool2" },
+		"the runner": func(in *Input) { in.RunnerImage = "runner@sha256:2" },
+		"a type of the chain": func(in *Input) {
+			in.Types["inner"] = ArgumentType{Base: "string", Description: "x", ArgumentConstraints: ArgumentConstraints{ScopeCheck: true}}
+		},
+		"the scope":         func(in *Input) { in.Scopes["lab"] = Scope{Targets: []string{"10.0.0.0/9"}} },
+		"the scope's name":  func(in *Input) { in.Scopes = map[string]Scope{"lab2": {Targets: []string{"10.0.0.0/8"}}} },
+		"no scope":          func(in *Input) { in.Scopes = nil },
+		"the description":   func(in *Input) { in.Manifest.Description = "x" },
+		"a default written": func(in *Input) { in.Manifest.RiskTier = "high" },
+	} {
+		if hash(change) == unchanged {
+			t.Errorf("changing %s does not change the hash", name)
+		}
+	}
+	for name, change := range map[string]func(*Input){
+		"the namespace":           func(in *Input) { in.Namespace = "other" },
+		"an unused type":          func(in *Input) { in.Types["other"] = ArgumentType{Base: "integer"} },
+		"a default written out":   func(in *Input) { in.Manifest.RiskTier, in.Manifest.ArgumentEncoding = "medium", EncodingTyped },
+		"an empty list":           func(in *Input) { in.Manifest.Secrets = []SecretReference{} },
+		"the defaults of a Job":   func(in *Input) { in.Manifest.Execution = &Execution{CPU: "500m"} },
+		"accepting images by tag": func(in *Input) { in.AllowImageTags = true },
+	} {
+		if hash(change) != unchanged {
+			t.Errorf("changing %s changes the hash", name)
+		}
+	}
+}
