@@ -186,7 +186,8 @@ type Redeemed struct {
 	PodUID      string `json:"podUID"`
 	NodeName    string `json:"nodeName"`
 	NonceDigest string `json:"nonceDigest"`
-	// TicketDigest is the hex SHA-256 of the ticket's envelope.
+	// TicketDigest is the hex SHA-256 of the ticket's envelope, or empty where
+	// the writer of the record did not issue the ticket.
 	TicketDigest string    `json:"ticketDigest"`
 	Deadline     time.Time `json:"deadline"`
 }

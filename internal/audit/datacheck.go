@@ -118,7 +118,7 @@ func (d Redeemed) check() error {
 	c.text("podName", d.PodName)
 	c.text("podUID", d.PodUID)
 	c.digest("nonceDigest", d.NonceDigest)
-	c.digest("ticketDigest", d.TicketDigest)
+	c.optionalDigest("ticketDigest", d.TicketDigest)
 	c.require(!d.Deadline.IsZero(), "deadline", "must be set")
 	return c.err
 }

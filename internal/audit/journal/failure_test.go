@@ -224,16 +224,25 @@ func TestAppend_RecoversFromAFullDisk(t *testing.T) {
 
 func TestAppend_AnswersWhileTheDiskStalls(t *testing.T) {
 	dir := t.TempDir()
-	l := openLog(t, dir, func(o *journal.Options) { o.MaxOutstanding, o.Timeout = 3, 20*time.Millisecond })
+	l := openLog(t, dir, func(o *journal.Options) {
+		o.MaxOutstanding = 3
+		o.Timeout = 0 // the default
+	})
 	holder, out, release := otherProcess(t, "hold", dir)
 	if line, err := out.ReadString('\n'); line != "held\n" {
 		t.Fatal(line, err)
 	}
 	// More callers than places: all are answered, none waits for the disk.
 	for range 10 {
-		if _, err := l.Append(t.Context(), sampleRecord()); !errors.Is(err, audit.ErrUnavailable) {
+		short, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if _, err := l.Append(short, sampleRecord()); !errors.Is(err, audit.ErrUnavailable) {
 			t.Fatalf("while stalled: %v, want ErrUnavailable", err)
 		}
+		stop()
+	}
+	// A caller without a deadline of its own is answered as well.
+	if _, err := l.Append(t.Context(), sampleRecord()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("while stalled: %v, want the journal's own deadline", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
