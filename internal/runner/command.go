@@ -6,7 +6,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -253,5 +252,6 @@ func refusedBy(err error) report {
 	if errors.As(err, &r) {
 		return refused(r.reason, r.cause)
 	}
-	return refused(ReasonEffectInvalid, fmt.Errorf("the effect cannot be carried out: %w", err))
+	// An error without a reason may quote values.
+	return refused(ReasonEffectInvalid, errors.New("the effect cannot be carried out"))
 }

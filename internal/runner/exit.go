@@ -113,8 +113,6 @@ const (
 	// ReasonProtocolError: the MCP server answered the call with an error of
 	// the protocol or with something that is not a result.
 	ReasonProtocolError Reason = "ProtocolError"
-	// ReasonUnreportable: the effect ended, but its report cannot be encoded.
-	ReasonUnreportable Reason = "Unreportable"
 )
 
 // Unknown reports whether a result with this reason leaves open what the

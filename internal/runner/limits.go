@@ -32,6 +32,9 @@ const (
 	// programmed on a node some time after a Pod has started there.
 	canaryPatience = 15 * time.Second
 
+	// closePatience is how long the end of an MCP session is waited for.
+	closePatience = time.Second
+
 	// maxTokenBytes bounds the token that is read from its file.
 	maxTokenBytes = 64 << 10
 )

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -41,8 +42,7 @@ func (m mcpRunner) run(ctx context.Context, call contract.MCPCall) report {
 	if err != nil {
 		return wire.unusable(err)
 	}
-	// Closing tells the server that the session is over, which it may ignore.
-	defer func() { _ = session.Close() }()
+	defer closeSession(ctx, session)
 	tool, err := findTool(ctx, session, call.Tool)
 	if err != nil {
 		var r *refusal
@@ -104,6 +104,21 @@ func connect(ctx context.Context, url string, wire *mcpWire) (*mcp.ClientSession
 		return nil, fmt.Errorf("initialising the session: %w", err)
 	}
 	return session, nil
+}
+
+// closeSession tells the server that the session is over. A server that does
+// not listen must not hold up the report.
+func closeSession(ctx context.Context, session *mcp.ClientSession) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = session.Close()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	case <-time.After(closePatience):
+	}
 }
 
 // findTool looks through all of the server's tools. A name that occurs twice

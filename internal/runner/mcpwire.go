@@ -169,7 +169,8 @@ func (w *mcpWire) failed(ctx context.Context, err error) report {
 		return report{outcome: attest.OutcomeFailed, reason: ReasonOutputTooLarge, httpStatus: w.answered, cause: errClosedByMCP}
 	case errors.Is(context.Cause(ctx), errTimedOut):
 		return report{outcome: attest.OutcomeTimedOut, reason: ReasonResponseLost, httpStatus: w.answered, cause: errTimedOut}
-	case isRPCError(err), w.answered != nil && (*w.answered < 200 || *w.answered > 299):
+	// The library makes an error of JSON-RPC of a broken connection as well.
+	case w.answered != nil && (isRPCError(err) || *w.answered < 200 || *w.answered > 299):
 		return report{outcome: attest.OutcomeFailed, reason: ReasonProtocolError, httpStatus: w.answered, cause: errors.New("mcp: the server answered the call with an error")}
 	default:
 		return report{outcome: attest.OutcomeFailed, reason: ReasonResponseLost, httpStatus: w.answered, cause: plainNetError(err)}

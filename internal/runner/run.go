@@ -137,13 +137,7 @@ func (r *Runner) timeLeft(t attest.Ticket, asked time.Time) time.Duration {
 func (r *Runner) deliver(service *endpoint, g grant, rep report, began time.Time) Ending {
 	signed, err := r.seal(g, rep, began)
 	if err != nil {
-		// The effect has ended and its report is at fault. A result without
-		// the output is better than none.
-		bare := report{outcome: attest.OutcomeFailed, reason: ReasonUnreportable}
-		if signed, err = r.seal(g, bare, began); err != nil {
-			return Ending{ExitUndelivered, ReasonUnreportable, err}
-		}
-		rep = bare
+		return Ending{ExitUndelivered, rep.reason, err}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.Delivery)
 	defer cancel()

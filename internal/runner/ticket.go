@@ -4,7 +4,6 @@
 package runner
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/assent-dev/assent/internal/attest"
@@ -66,21 +65,6 @@ func (c Config) addressedToMe(t attest.Ticket, nonce string) error {
 		}
 	}
 	return nil
-}
-
-// mismatch reports whether an error of verify means that the ticket itself
-// must not be believed.
-func mismatch(err error) bool {
-	var r *refusal
-	if !errors.As(err, &r) {
-		return false
-	}
-	switch r.reason {
-	case ReasonTicketInvalid, ReasonTicketForeign, ReasonFingerprintMismatch, ReasonEffectInvalid:
-		return true
-	default:
-		return false
-	}
 }
 
 // checkLimits refuses limits that a result could not keep.
