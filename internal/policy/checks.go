@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -84,10 +85,7 @@ func newChecks(namespace string, tools []Tool, before *checks) *checks {
 }
 
 func compareUID(a, b types.EntityUID) int {
-	if a.Type != b.Type {
-		return compare(a.Type, b.Type)
-	}
-	return compare(a.ID, b.ID)
+	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
 }
 
 // WithTools returns the set with the tools of a namespace known: all that have

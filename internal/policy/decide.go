@@ -63,7 +63,7 @@ func (s *Set) decide(call *Call, options *Options) (d Decision) {
 	if d, bad := badSession(call, r, relevant); bad {
 		return d
 	}
-	if d, bad := observe(call, options); bad {
+	if d, bad := observe(r.arguments, options); bad {
 		return d
 	}
 	e := &evaluator{request: r, policies: relevant, expired: options.Expired, fingerprint: call.Fingerprint}
@@ -120,18 +120,11 @@ func unhealthy(checks *checks, relevant []*statement) (Decision, bool) {
 }
 
 // observe shows the arguments to the observers and looks for changes.
-func observe(call *Call, options *Options) (Decision, bool) {
-	if len(options.Observers) == 0 {
-		return Decision{}, false
-	}
-	snap, err := snapshot.Parse(call.ArgsCanonicalJSON)
-	if err != nil {
-		return deny(ReasonNotRepresentable, err.Error()), true
-	}
+func observe(arguments *snapshot.Snapshot, options *Options) (Decision, bool) {
 	for _, observer := range options.Observers {
-		view := snap.View()
+		view := arguments.View()
 		observer(view)
-		if err := snap.Matches(view); err != nil {
+		if err := arguments.Matches(view); err != nil {
 			return deny(ReasonPolicyMutatedArguments, err.Error()), true
 		}
 	}

@@ -192,3 +192,17 @@ func TestDecide_NeverQuotesArguments(t *testing.T) {
 		quoted(t, set.Decide(call, Options{}))
 	}
 }
+
+func TestEvaluator_StopsWhenCedarWantsNoMore(t *testing.T) {
+	t.Parallel()
+	call := canaryCall()
+	e := evaluatorFor(t, &call, strings.Repeat("permit (principal, action, resource);\n", 3))
+	count := 0
+	for range e.All() {
+		count++
+		break
+	}
+	if count != 1 || e.current.id != "team/p#0" {
+		t.Errorf("%d policies, the last %s", count, e.current.id)
+	}
+}

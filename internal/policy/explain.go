@@ -71,12 +71,9 @@ func (s *statement) parts() []clause {
 }
 
 func (s *statement) readParts() []clause {
-	document, err := cedartext.Parse(s.source.source.Text)
-	if err != nil || s.index >= len(document.Policies) {
-		return nil
-	}
+	document, policy := s.document()
 	var list []clause
-	for _, condition := range document.Policies[s.index].Conditions {
+	for _, condition := range policy.Conditions {
 		word, parts := "when", condition.Body.Conjuncts()
 		if condition.Unless {
 			word, parts = "unless", []*cedartext.Expr{condition.Body}
@@ -84,14 +81,13 @@ func (s *statement) readParts() []clause {
 		for _, part := range parts {
 			source := document.Source(part)
 			text := fmt.Sprintf("permit (principal, action, resource) %s { %s };", word, source)
-			policies, err := cedar.NewPolicyListFromBytes("part", []byte(text))
-			if err != nil || len(policies) != 1 {
-				continue
-			}
 			if condition.Unless {
 				source = "unless { " + source + " }"
 			}
-			list = append(list, clause{pos: document.Pos(part), text: shorten(source), policy: policies[0]})
+			var policy cedar.Policy
+			if policy.UnmarshalCedar([]byte(text)) == nil {
+				list = append(list, clause{pos: document.Pos(part), text: shorten(source), policy: &policy})
+			}
 		}
 	}
 	return list

@@ -34,19 +34,12 @@ type locator struct {
 
 func newLocator(v *validation, s *statement) *locator {
 	l := &locator{validation: v, statement: s}
-	document, err := cedartext.Parse(s.source.source.Text)
-	if err != nil || s.index >= len(document.Policies) {
-		return l
-	}
-	l.document, l.policy = document, &document.Policies[s.index]
+	l.document, l.policy = s.document()
 	return l
 }
 
 // locate finds the first place of a message, and a hint to append to it.
 func (l *locator) locate(message string) (cedartext.Position, string, bool) {
-	if l.policy == nil {
-		return cedartext.Position{}, "", false
-	}
 	for _, condition := range l.policy.Conditions {
 		if l.causes(condition.Body, nil, message) {
 			e := l.narrow(condition.Body, message)
@@ -130,22 +123,23 @@ func (l *locator) place(e *cedartext.Expr) cedartext.Position {
 // hint tells what to do about a message.
 func (l *locator) hint(e *cedartext.Expr, message string) string {
 	switch {
+	case e.Op != ".":
+		return addressHint(message)
 	case strings.HasPrefix(message, "unable to guarantee safety of access to optional attribute"):
-		return fmt.Sprintf("; it can be absent, so test it first: %s has …", l.parent(e))
-	case strings.Contains(message, "not found") && e.Op == ".":
+		return fmt.Sprintf("; it can be absent, so test it first: %s has …", l.document.Source(e.Kids[0]))
+	case strings.Contains(message, "not found"):
 		return l.suggestAttribute(e)
-	case strings.Contains(message, "may not be called with non-literal expressions"):
-		return "; context.invocation.argument_addresses holds addresses, and numbers are decimals already"
 	default:
 		return ""
 	}
 }
 
-func (l *locator) parent(e *cedartext.Expr) string {
-	if e.Op == "." {
-		return l.document.Source(e.Kids[0])
+// addressHint tells those who want to turn an argument into an address.
+func addressHint(message string) string {
+	if strings.Contains(message, "may not be called with non-literal expressions") {
+		return "; context.invocation.argument_addresses holds addresses, and numbers are decimals already"
 	}
-	return l.document.Source(e)
+	return ""
 }
 
 // suggestAttribute names the attributes that there are instead.
@@ -179,16 +173,12 @@ func (l *locator) attributes(e *cedartext.Expr) map[types.String]bool {
 	found := map[types.String]bool{}
 	add := func(t resolved.IsType) {
 		for _, name := range path {
-			record, ok := t.(resolved.RecordType)
-			if !ok {
-				return
-			}
+			record, _ := t.(resolved.RecordType)
 			t = record[types.String(name)].Type
 		}
-		if record, ok := t.(resolved.RecordType); ok {
-			for name := range record {
-				found[name] = true
-			}
+		record, _ := t.(resolved.RecordType)
+		for name := range record {
+			found[name] = true
 		}
 	}
 	for _, a := range l.validation.schema.Actions {

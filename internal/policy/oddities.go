@@ -16,7 +16,7 @@ const neverHere = "context.assent_never_declared"
 // oddities warns about conditions that are sound and pointless: they cannot
 // hold for any tool in scope, or ask for an attribute that no tool has.
 func (c *checks) oddities(l *locator, unknown *unknownNames) []Problem {
-	if l.policy == nil || len(unknown.types)+len(unknown.actions) > 0 {
+	if len(unknown.types)+len(unknown.actions) > 0 {
 		return nil
 	}
 	var warnings []Problem

@@ -34,6 +34,7 @@ type request struct {
 	entities  types.EntityMap
 	context   types.RecordMap // without the facts about approval
 	session   types.Record
+	arguments *snapshot.Snapshot
 }
 
 // refusal is why a call cannot be put before policies at all.
@@ -63,6 +64,7 @@ func newRequest(call *Call, tool *toolTypes) (*request, error) {
 		action:    tool.action,
 		resource:  tool.resource,
 		context:   types.RecordMap{"invocation": invocation},
+		arguments: snap,
 	}
 	if call.HasSession {
 		if r.session, err = sessionRecord(call.SessionContext); err != nil {

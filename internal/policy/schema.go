@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,12 +35,10 @@ func Schema(namespace string, tools []Tool, attributes []SessionAttribute) (stri
 		}
 	}
 	s := schema.NewSchemaFromAST(declarations(newSchema(attributes, c.ordered, &unknownNames{})))
-	if _, err := s.Resolve(); err != nil {
-		return "", fmt.Errorf("the names in cedar.resource exclude each other: %w", err)
-	}
 	text, err := s.MarshalCedar()
-	if err != nil {
-		return "", fmt.Errorf("writing the schema: %w", err)
+	_, clash := s.Resolve()
+	if err = errors.Join(err, clash); err != nil {
+		return "", fmt.Errorf("the names in cedar.resource exclude each other: %w", err)
 	}
 	return fmt.Sprintf("// What policies may read for the tools of namespace %s.\n%s\n%s", namespace, notes.String(), text), nil
 }

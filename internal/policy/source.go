@@ -106,15 +106,22 @@ func Compile(source Source, limits Limits) (*Compiled, []Problem) {
 
 // parse reads the text, all of it: cedar-go can also read one policy and ignore
 // what follows, and its own sets number policies per text, so that those of two
-// texts would replace each other.
+// texts would replace each other. Our own reading comes first: it says better
+// what is wrong, and where.
 func (c *Compiled) parse() {
-	list, err := cedar.NewPolicyListFromBytes(c.Key().String(), []byte(c.source.Text))
-	if err != nil {
-		c.problems = append(c.problems, c.syntaxProblem(err))
+	text := c.source.Text
+	document, syntax := cedartext.Parse(text)
+	if syntax != nil {
+		c.problems = append(c.problems, c.problem(syntax.Pos, syntax.Message))
 		return
 	}
-	if want := cedartext.Statements(c.source.Text); len(list) != want || want == 0 {
-		c.problems = append(c.problems, c.countProblem(len(list), want))
+	list, err := cedar.NewPolicyListFromBytes(c.Key().String(), []byte(text))
+	if err != nil {
+		c.problems = append(c.problems, c.literalProblem(document, err))
+		return
+	}
+	if problem, ok := countProblem(len(list), len(document.Policies), cedartext.Statements(text)); !ok {
+		c.problems = append(c.problems, c.problem(cedartext.Position{Line: 1, Column: 1}, problem))
 		return
 	}
 	for i, policy := range list {
@@ -129,12 +136,24 @@ func (c *Compiled) parse() {
 	}
 }
 
-func (c *Compiled) countProblem(got, want int) Problem {
-	start := cedartext.Position{Line: 1, Column: 1}
-	if want == 0 {
-		return c.problem(start, "the text holds no policy; delete the object, or write permit or forbid")
+// countProblem refuses a text of which not every reading finds the same number
+// of policies: one that was overlooked could be a forbid.
+func countProblem(read, parsed, ended int) (message string, ok bool) {
+	switch {
+	case read != parsed || read != ended:
+		return "not all policies of the text could be read; report this text", false
+	case read == 0:
+		return "the text holds no policy; delete the object, or write permit or forbid", false
+	default:
+		return "", true
 	}
-	return c.problem(start, fmt.Sprintf("the text holds %d policies, but %d were read; report this text", want, got))
+}
+
+// document reads the text once more, with the places of everything, and finds
+// the policy in it. That it can be read was seen when the text was compiled.
+func (s *statement) document() (*cedartext.Document, *cedartext.Policy) {
+	document, _ := cedartext.Parse(s.source.source.Text)
+	return document, &document.Policies[s.index]
 }
 
 func (c *Compiled) problem(pos cedartext.Position, message string) Problem {

@@ -18,15 +18,10 @@ var (
 	namedPart     = regexp.MustCompile("`([^`]+)`|@(\\w+)|duplicate key: (\\w+)|^(\\w+) expects")
 )
 
-// syntaxProblem gives place and message of a text that cedar-go refused. Its
-// own errors point behind what is wrong, so that the text is read once more by
-// the grammar; what the grammar cannot see, such as an unknown function, is
-// looked for before the place that cedar-go gives.
-func (c *Compiled) syntaxProblem(err error) Problem {
-	document, syntax := cedartext.Parse(c.source.Text)
-	if syntax != nil {
-		return c.problem(syntax.Pos, syntax.Message)
-	}
+// literalProblem gives place and message of what cedar-go refused although the
+// grammar allows it: a number that is too large, an unknown function. cedar-go's
+// errors point behind what is wrong, so that it is looked for before that.
+func (c *Compiled) literalProblem(document *cedartext.Document, err error) Problem {
 	if literal, ok := cedartext.Suspect(document.Tokens); ok {
 		return c.problem(literal.Pos, literal.Message)
 	}

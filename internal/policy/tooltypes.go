@@ -175,10 +175,10 @@ func (p *argumentRecords) add(a *typedArgument, v any) error {
 	}
 	if a.shape.kind == shapeSet || a.shape.kind == shapeRecord {
 		snap, err := snapshot.New(v)
-		if err != nil {
-			return err
+		if err == nil {
+			p.json[name] = types.String(snap.Canonical())
 		}
-		p.json[name] = types.String(snap.Canonical())
+		return err
 	}
 	return nil
 }

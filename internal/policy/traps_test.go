@@ -131,6 +131,16 @@ func TestDecide_DeniesEverythingWhileATextCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestDecide_DeniesWhileAnObjectHasAnImpossibleName(t *testing.T) {
+	t.Parallel()
+	set := setOf(t, permitAll).With(broken(t, "team", "a#0", permitAll))
+	want := []policy.EvaluationError{{Policy: "team/a#0", Message: "the name must not be empty, and neither name nor namespace may contain / or #"}}
+	got := set.Decide(small(), policy.Options{})
+	if diff := cmp.Diff(want, got.Errors); diff != "" || got.Reason != policy.ReasonPolicyUnhealthy {
+		t.Errorf("decision = %+v, want PolicyUnhealthy (-want +got):\n%s", got, diff)
+	}
+}
+
 func TestDecide_EnforcesEveryPolicyOfAText(t *testing.T) {
 	t.Parallel()
 	got := decide(t, small(), permitAll+"\nforbid (principal, action, resource);")

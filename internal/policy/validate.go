@@ -13,11 +13,7 @@ import (
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
-
-	"github.com/assent-dev/assent/internal/policy/cedartext"
 )
-
-func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
 
 // validation checks policies against one schema.
 type validation struct {
@@ -160,13 +156,11 @@ func (c *checks) unknownWarnings(s *statement, u *unknownNames) []Problem {
 		return nil
 	}
 	var warnings []Problem
-	document, _ := cedartext.Parse(s.source.source.Text)
+	document, policy := s.document()
 	warn := func(path types.EntityType, id types.String, format string, args ...any) {
 		p := c.problem(s, SeverityWarning, fmt.Sprintf(format, args...))
-		if document != nil && s.index < len(document.Policies) {
-			if pos, ok := document.FindName(&document.Policies[s.index], string(path), string(id)); ok {
-				p.Line, p.Column = pos.Line, pos.Column
-			}
+		if pos, ok := document.FindName(policy, string(path), string(id)); ok {
+			p.Line, p.Column = pos.Line, pos.Column
 		}
 		warnings = append(warnings, p)
 	}

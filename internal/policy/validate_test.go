@@ -87,6 +87,8 @@ func TestReport_SaysWhereAndWhatIsWrong(t *testing.T) {
 			"Error line 2, column 8: unexpected type: expected an entity but saw String"}},
 		"has on a text": {pay(`context.invocation.arguments.to has x`), []string{
 			"Error line 2, column 8: unexpected type: expected an entity, or a record but saw String"}},
+		"an attribute of a text": {pay(`context.invocation.arguments.to.length == 1`), []string{
+			"Error line 2, column 40: unexpected type: expected an entity, or a record but saw String"}},
 		"contains on a text": {pay(`context.invocation.arguments.to.contains("x")`), []string{
 			"Error line 2, column 8: unexpected type: expected a set but saw String"}},
 		"an empty set": {pay(`context.invocation.resolved.argv == []`), []string{
@@ -118,6 +120,9 @@ func TestReport_SaysWhereAndWhatIsWrong(t *testing.T) {
 			`Warning line 2, column 75: no tool has the entity type Nobody (yet), so that it matches nothing`,
 			`Warning line 2, column 85: no tool has the entity type Nowhere (yet), so that it matches nothing`}},
 		"an unknown action beside a known one": {`permit (principal, action in [Action::"tool_call::pay", Action::"later"], resource) when { context.invocation.arguments.amount > 1 };`, []string{
+			`Warning line 1, column 57: no tool has the action Action::"later" (yet), so that it matches nothing`}},
+		"an unknown action beside a typo": {`permit (principal, action in [Action::"tool_call::pay", Action::"later"], resource) when { context.invocation.arguments.amuont > 1 };`, []string{
+			"Error line 1, column 121: attribute `amuont` in context for Action::\"tool_call::pay\" not found; did you mean amount?",
 			`Warning line 1, column 57: no tool has the action Action::"later" (yet), so that it matches nothing`}},
 		"an unknown action beside a mistake": {`permit (principal, action in [Action::"tool_call::pay", Action::"later"], resource) when { context.invocation.arguments.amount > "x" };`, []string{
 			`Error line 1, column 92: unexpected type: expected Long but saw String`,
