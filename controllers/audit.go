@@ -168,7 +168,7 @@ func (c *Config) recordRedeemed(ctx context.Context, p *v1alpha1.ToolProposal) e
 	r := p.Status.RedeemedBy
 	return c.record(ctx, p, audit.Redeemed{
 		JobUID: string(p.Status.Dispatch.JobUID), PodName: r.PodName, PodUID: string(r.PodUID),
-		NodeName: r.NodeName, NonceDigest: r.NonceDigest, Deadline: p.Status.Dispatch.Deadline.Time,
+		NodeName: r.NodeName, NonceDigest: r.NonceDigest, TicketDigest: r.TicketDigest, Deadline: p.Status.Dispatch.Deadline.Time,
 	}, "")
 }
 

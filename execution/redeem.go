@@ -5,6 +5,8 @@ package execution
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strings"
@@ -52,14 +54,11 @@ func (s *Server) redeem(ctx context.Context, pod *corev1.Pod, body []byte) ([]by
 		if err := s.examine(ctx, c, req); err != nil {
 			return nil, err
 		}
-		err := s.swap(ctx, c)
+		answer, err := s.swap(ctx, c)
 		if apierrors.IsConflict(err) {
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		return s.ticket(c)
+		return answer, err
 	}
 	return nil, fmt.Errorf("the proposal changed %d times while it was redeemed", swapAttempts)
 }
@@ -140,7 +139,7 @@ func (s *Server) readJob(ctx context.Context, c *claim) error {
 	if !job.Ours(expected, live) || expected.Annotations[v1alpha1.AnnotationTemplateHash] != d.TemplateHash {
 		return refuse(http.StatusConflict, "the call's Job is not the one that was granted")
 	}
-	c.job = live
+	c.job, expected.UID = live, live.UID
 	if drift := job.Diff(expected, c.pod); len(drift) > 0 {
 		s.Log.Info("a Pod differs from what its Job must make", "proposal", client.ObjectKeyFromObject(c.proposal), "pod", c.pod.Name, "fields", drift)
 		s.noteDrift(ctx, c, drift)
@@ -163,35 +162,49 @@ func (s *Server) noteDrift(ctx context.Context, c *claim, drift []string) {
 	}
 }
 
-// swap gives the call to the Pod, unless it already has it. The update carries
-// UID and resourceVersion: of two Pods, or two replicas, one wins.
-func (s *Server) swap(ctx context.Context, c *claim) error {
+// swap gives the call to the Pod, unless it already has it, and returns the
+// answer. The update carries UID and resourceVersion: of two Pods, or two
+// replicas, one wins. The ticket is made first, since its digest is part of
+// what is stored; it leaves this process only if the update was accepted.
+func (s *Server) swap(ctx context.Context, c *claim) ([]byte, error) {
 	p := c.proposal
 	if p.Status.RedeemedBy != nil {
-		return nil
+		_, answer, err := s.ticket(c)
+		return answer, err
 	}
 	if p.Status.Phase != v1alpha1.PhaseDispatching {
-		return refuse(http.StatusConflict, "the call is not being dispatched")
+		return nil, refuse(http.StatusConflict, "the call is not being dispatched")
 	}
 	p.Status.Phase, p.Status.Reason, p.Status.Message = v1alpha1.PhaseRunning, v1alpha1.ReasonRedeemed, "the runner fetched the call"
 	p.Status.Dispatch.JobUID = c.job.UID
 	p.Status.RedeemedBy = &v1alpha1.Redemption{
-		PodName: c.pod.Name, PodUID: c.pod.UID, NodeName: c.pod.Spec.NodeName,
-		NonceDigest: c.nonce, Time: metav1.NewTime(s.Now()),
+		PodName: c.pod.Name, PodUID: c.pod.UID, NodeName: c.pod.Spec.NodeName, NonceDigest: c.nonce,
+		// Whole seconds, as they are stored: the ticket is the same each time
+		// that it is made from the stored object.
+		Time: metav1.NewTime(s.Now().Truncate(time.Second)),
 	}
-	return s.Client.Status().Update(ctx, p)
+	envelope, answer, err := s.ticket(c)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(envelope))
+	p.Status.RedeemedBy.TicketDigest = hex.EncodeToString(sum[:])
+	if err := s.Client.Status().Update(ctx, p); err != nil {
+		return nil, fmt.Errorf("writing the redemption: %w", err)
+	}
+	return answer, nil
 }
 
-// ticket signs the call for the Pod that has it.
-func (s *Server) ticket(c *claim) ([]byte, error) {
+// ticket signs the call for the Pod that has it, and makes the answer.
+func (s *Server) ticket(c *claim) (envelope string, answer []byte, err error) {
 	p, keys := c.proposal, s.Keys()
 	call, err := proposal.CallOf(p)
 	if err != nil {
-		return nil, fmt.Errorf("assembling the call: %w", err)
+		return "", nil, fmt.Errorf("assembling the call: %w", err)
 	}
 	binding, err := proposal.BindingOf(p, c.seal).Hash()
 	if err != nil {
-		return nil, fmt.Errorf("hashing the binding: %w", err)
+		return "", nil, fmt.Errorf("hashing the binding: %w", err)
 	}
 	timeout := c.contract.Execution().Timeout
 	t := attest.Ticket{
@@ -204,16 +217,17 @@ func (s *Server) ticket(c *claim) ([]byte, error) {
 		Call:        call,
 		Limits:      attest.Limits{TimeoutSeconds: int64(timeout / time.Second), OutputMaxBytes: outputMaxBytes, StatusMaxBytes: statusMaxBytes},
 		Epoch:       c.seal.Epoch,
-		IssuedAt:    s.Now(),
+		IssuedAt:    p.Status.RedeemedBy.Time.Time,
 		Deadline:    p.Status.RedeemedBy.Time.Add(timeout + time.Minute),
 	}
-	envelope, err := keys.Sign(attest.KindTicket, "toolproposal", t.Fingerprint, t)
+	envelope, err = keys.Sign(attest.KindTicket, "toolproposal", t.Fingerprint, t)
 	if err != nil {
-		return nil, fmt.Errorf("signing the ticket: %w", err)
+		return "", nil, fmt.Errorf("signing the ticket: %w", err)
 	}
 	key, err := keys.ResultKey(keys.SigningKeyID(), string(p.UID), string(c.pod.UID), c.nonce)
 	if err != nil {
-		return nil, fmt.Errorf("deriving the result key: %w", err)
+		return "", nil, fmt.Errorf("deriving the result key: %w", err)
 	}
-	return attest.Encode(attest.RedeemResponse{Ticket: envelope, ResultKey: key, KeyID: keys.SigningKeyID()})
+	answer, err = attest.Encode(attest.RedeemResponse{Ticket: envelope, ResultKey: key, KeyID: keys.SigningKeyID()})
+	return envelope, answer, err
 }

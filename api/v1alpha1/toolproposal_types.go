@@ -218,6 +218,10 @@ type Redemption struct {
 	// runner may fetch its ticket again, nobody else may.
 	// +required
 	NonceDigest string `json:"nonceDigest"`
+	// ticketDigest is the SHA-256 of the ticket that the Pod was given, in hex.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	TicketDigest string `json:"ticketDigest"`
 	// time of the redemption.
 	// +required
 	Time metav1.Time `json:"time"`
