@@ -6,6 +6,8 @@ package job_test
 import (
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -583,4 +585,46 @@ func TestDiffJob_TellsOurJobFromOneThatHasItsName(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// TestDiff_AcceptsAPodThatARealClusterRan compares what a cluster made of a
+// Job of ours with that Job.
+func TestDiff_AcceptsAPodThatARealClusterRan(t *testing.T) {
+	t.Parallel()
+	read := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	var expected batchv1.Job
+	if err := json.Unmarshal(read("recorded-job.json"), &expected); err != nil {
+		t.Fatal(err)
+	}
+	// The API server has added its labels to the template of the live Job.
+	for _, key := range []string{"batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"} {
+		delete(expected.Spec.Template.Labels, key)
+	}
+	hash, err := job.TemplateHash(&batchv1.Job{Spec: withoutAdditions(expected.Spec)})
+	if err != nil || hash != expected.Annotations["assent.dev/template-hash"] {
+		t.Errorf("the API server changed the spec beyond the selector and labels: hash %s, %v", hash, err)
+	}
+	pod, got, err := job.Options{}.DiffJSON(&expected, read("recorded-pod.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It was recorded after it had ended, which is the one thing not to like.
+	if diff := cmp.Diff([]string{"status.phase: shows that the Pod has ended"}, got); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+	pod.Status.Phase = corev1.PodRunning
+	if got := job.Diff(&expected, pod); got != nil {
+		t.Errorf("%q", got)
+	}
+}
+
+func withoutAdditions(spec batchv1.JobSpec) batchv1.JobSpec {
+	spec.Selector = nil
+	return spec
 }
