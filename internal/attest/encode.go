@@ -32,6 +32,7 @@ var encodeOptions = json.JoinOptions(
 	json.WithMarshalers(json.JoinMarshalers(
 		json.MarshalToFunc(encodeTime),
 		json.MarshalToFunc(refuseUnsafeInt64),
+		json.MarshalToFunc(refuseUnsafeUint64),
 		json.MarshalToFunc(refuseFloat64),
 	)),
 )
@@ -54,6 +55,13 @@ func encodeTime(enc *jsontext.Encoder, t time.Time) error {
 
 func refuseUnsafeInt64(_ *jsontext.Encoder, v int64) error {
 	if v > maxSafeInteger || v < -maxSafeInteger {
+		return errUnsafeInteger
+	}
+	return errors.ErrUnsupported
+}
+
+func refuseUnsafeUint64(_ *jsontext.Encoder, v uint64) error {
+	if v > maxSafeInteger {
 		return errUnsafeInteger
 	}
 	return errors.ErrUnsupported

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/snapshot"
-	"github.com/go-json-experiment/json"
 )
 
 func TestEncode_AgreesWithTheSnapshotCanonicaliser(t *testing.T) {
@@ -44,13 +45,14 @@ func TestEncode_RefusesWhatCanonicalJSONWouldChange(t *testing.T) {
 		in   any
 		want string
 	}{
-		"an integer above 2^53-1":  {struct{ N int64 }{1 << 53}, "an integer lies beyond 2^53-1 and would not survive canonical JSON"},
-		"an integer below -2^53+1": {struct{ N int64 }{-1 << 53}, "an integer lies beyond 2^53-1 and would not survive canonical JSON"},
-		"a floating-point number":  {struct{ N float64 }{0.5}, "floating-point members are not allowed in signed structures"},
-		"a year of five digits":    {struct{ T time.Time }{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, "a time lies outside the years 0 to 9999"},
-		"a year before zero":       {struct{ T time.Time }{time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)}, "a time lies outside the years 0 to 9999"},
-		"text that is not UTF-8":   {struct{ S string }{"\xff"}, "a member cannot be represented in JSON (text that is not valid UTF-8?)"},
-		"a duplicate in raw JSON":  {struct{ V rawValue }{rawValue(`{"a":1,"a":1}`)}, "a member cannot be represented in JSON (text that is not valid UTF-8?)"},
+		"an integer above 2^53-1":          {struct{ N int64 }{1 << 53}, "an integer lies beyond 2^53-1 and would not survive canonical JSON"},
+		"an integer below -2^53+1":         {struct{ N int64 }{-1 << 53}, "an integer lies beyond 2^53-1 and would not survive canonical JSON"},
+		"an unsigned integer above 2^53-1": {struct{ N uint64 }{1 << 53}, "an integer lies beyond 2^53-1 and would not survive canonical JSON"},
+		"a floating-point number":          {struct{ N float64 }{0.5}, "floating-point members are not allowed in signed structures"},
+		"a year of five digits":            {struct{ T time.Time }{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, "a time lies outside the years 0 to 9999"},
+		"a year before zero":               {struct{ T time.Time }{time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)}, "a time lies outside the years 0 to 9999"},
+		"text that is not UTF-8":           {struct{ S string }{"\xff"}, "a member cannot be represented in JSON (text that is not valid UTF-8?)"},
+		"a duplicate in raw JSON":          {struct{ V rawValue }{rawValue(`{"a":1,"a":1}`)}, "a member cannot be represented in JSON (text that is not valid UTF-8?)"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,9 +62,9 @@ func TestEncode_RefusesWhatCanonicalJSONWouldChange(t *testing.T) {
 			}
 		})
 	}
-	for _, n := range []int64{1<<53 - 1, -1<<53 + 1} {
-		if _, err := attest.Encode(struct{ N int64 }{n}); err != nil {
-			t.Errorf("%d: %v", n, err)
+	for _, v := range []any{struct{ N int64 }{1<<53 - 1}, struct{ N int64 }{-1<<53 + 1}, struct{ N uint64 }{1<<53 - 1}} {
+		if _, err := attest.Encode(v); err != nil {
+			t.Errorf("%v: %v", v, err)
 		}
 	}
 }

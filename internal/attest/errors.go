@@ -12,21 +12,22 @@ import (
 type VerifyReason string
 
 const (
-	// ReasonMalformed: not the one canonical form of a statement or message:
+	// ReasonMalformed is for what is not the one canonical form of a statement or message:
 	// syntax, duplicate members, trailing data, white space, wrong types,
 	// missing members, a value outside its domain, or too long.
 	ReasonMalformed VerifyReason = "Malformed"
-	// ReasonUnknownField: a member that the format does not have, including a
+	// ReasonUnknownField is for a member that the format does not have, including a
 	// known name in another case.
 	ReasonUnknownField VerifyReason = "UnknownField"
-	// ReasonWrongType: payload type, statement type or predicate type is that
+	// ReasonWrongType is for a payload type, statement type or predicate type
 	// of something else.
 	ReasonWrongType VerifyReason = "WrongType"
-	// ReasonWrongSubject: signed, but about another call.
+	// ReasonWrongSubject is for what is signed, but about another call.
 	ReasonWrongSubject VerifyReason = "WrongSubject"
-	// ReasonUnknownKey: the key that the signature names is not in the keyring.
+	// ReasonUnknownKey is for a signature that names a key not in the keyring.
 	ReasonUnknownKey VerifyReason = "UnknownKey"
-	// ReasonBadSignature: the signature or MAC does not match the content.
+	// ReasonBadSignature is for a signature or MAC that does not match the
+	// content.
 	ReasonBadSignature VerifyReason = "BadSignature"
 )
 
@@ -54,8 +55,7 @@ func (e *VerifyError) Error() string {
 // ReasonOf returns the reason carried by err, or "" when err holds no
 // [VerifyError].
 func ReasonOf(err error) VerifyReason {
-	var ve *VerifyError
-	if errors.As(err, &ve) {
+	if ve, ok := errors.AsType[*VerifyError](err); ok {
 		return ve.Reason
 	}
 	return ""

@@ -10,9 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/snapshot"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/assent-dev/assent/snapshot"
 )
 
 // maxEffectBytes bounds the canonical text of an effect, in bytes. It is the

@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/internal/attest"
 	"github.com/go-json-experiment/json"
+
+	"github.com/assent-dev/assent/internal/attest"
 )
 
 // fingerprintVector is one entry of testdata/fingerprints.json.
@@ -133,7 +134,7 @@ func sampleBinding() attest.Binding {
 	return attest.Binding{
 		Fingerprint: digestOf("fingerprint"), ProposalUID: "u-p1", Requester: sampleUser(),
 		Session:   &attest.SessionRef{Name: "s1", UID: "u-s1", SpecDigest: digestOf("session")},
-		Iteration: ptr(int64(3)), Batch: &attest.BatchRef{ID: "b1", Size: 2}, ExpiresAt: ptr(issued),
+		Iteration: new(int64(3)), Batch: &attest.BatchRef{ID: "b1", Size: 2}, ExpiresAt: new(issued),
 	}
 }
 
@@ -162,12 +163,12 @@ func TestBinding_CoversItsPartsAndNothingElse(t *testing.T) {
 		"session UID":         func(b *attest.Binding) { b.Session.UID = "u-s2" },
 		"session digest":      func(b *attest.Binding) { b.Session.SpecDigest = digestOf("other") },
 		"session absent":      func(b *attest.Binding) { b.Session = nil },
-		"iteration":           func(b *attest.Binding) { b.Iteration = ptr(int64(4)) },
+		"iteration":           func(b *attest.Binding) { b.Iteration = new(int64(4)) },
 		"iteration absent":    func(b *attest.Binding) { b.Iteration = nil },
 		"batch ID":            func(b *attest.Binding) { b.Batch.ID = "b2" },
 		"batch size":          func(b *attest.Binding) { b.Batch.Size = 3 },
 		"batch absent":        func(b *attest.Binding) { b.Batch = nil },
-		"expiry":              func(b *attest.Binding) { b.ExpiresAt = ptr(issued.Add(time.Second)) },
+		"expiry":              func(b *attest.Binding) { b.ExpiresAt = new(issued.Add(time.Second)) },
 		"expiry absent":       func(b *attest.Binding) { b.ExpiresAt = nil },
 	}
 	seen := map[string]string{base: "nothing"}
@@ -184,7 +185,7 @@ func TestBinding_CoversItsPartsAndNothingElse(t *testing.T) {
 		},
 		"a repeated group":   func(b *attest.Binding) { b.Requester.Groups = append(b.Requester.Groups, b.Requester.Groups[0]) },
 		"an unrelated extra": func(b *attest.Binding) { b.Requester.Extra["scopes"] = []string{"x"} },
-		"another time zone":  func(b *attest.Binding) { b.ExpiresAt = ptr(issued.In(time.FixedZone("z", 60))) },
+		"another time zone":  func(b *attest.Binding) { b.ExpiresAt = new(issued.In(time.FixedZone("z", 60))) },
 	}
 	for name, edit := range same {
 		if hash(edit) != base {

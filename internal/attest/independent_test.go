@@ -16,11 +16,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/attest"
 	"github.com/google/go-cmp/cmp"
 	intoto "github.com/in-toto/attestation/go/v1"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/assent-dev/assent/internal/attest"
 )
 
 // keyVerifier is all that the generic DSSE library needs to know about a key.

@@ -20,9 +20,10 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/assent-dev/assent/internal/attest"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/assent-dev/assent/internal/attest"
 )
 
 func TestKeyID_IsTheDigestOfTheSubjectPublicKeyInfo(t *testing.T) {

@@ -44,21 +44,19 @@ func change(t *testing.T, path string, v reflect.Value) {
 		v.Set(reflect.ValueOf(map[string][]string{"other": {"x"}}))
 		return
 	}
-	switch v.Kind() {
-	case reflect.String:
+	switch {
+	case v.Kind() == reflect.String:
 		v.SetString(v.String() + "x")
-	case reflect.Int64, reflect.Int32:
+	case v.CanInt():
 		v.SetInt(v.Int() + 1)
-	case reflect.Bool:
+	case v.Kind() == reflect.Bool:
 		v.SetBool(!v.Bool())
-	case reflect.Slice:
+	case v.Kind() == reflect.Slice:
 		v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
-	case reflect.Pointer:
-		if v.IsNil() {
-			v.Set(reflect.New(v.Type().Elem()))
-		} else {
-			v.SetZero()
-		}
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		v.Set(reflect.New(v.Type().Elem()))
+	case v.Kind() == reflect.Pointer:
+		v.SetZero()
 	default:
 		t.Fatalf("%s has kind %s, which no signed structure should use", path, v.Kind())
 	}
@@ -137,13 +135,13 @@ func TestSign_ChecksEveryField(t *testing.T) {
 		"session.name " + name:                       proposal(func(s *attest.ProposalSeal) { s.Session.Name = "" }),
 		"session.uid " + name:                        proposal(func(s *attest.ProposalSeal) { s.Session.UID = "" }),
 		"session.specDigest " + digits:               proposal(func(s *attest.ProposalSeal) { s.Session.SpecDigest = "" }),
-		"iteration " + neg:                           proposal(func(s *attest.ProposalSeal) { s.Iteration = ptr(int64(-1)) }),
+		"iteration " + neg:                           proposal(func(s *attest.ProposalSeal) { s.Iteration = new(int64(-1)) }),
 		"batch.id " + name:                           proposal(func(s *attest.ProposalSeal) { s.Batch.ID = "" }),
 		"batch.size " + atLeast1:                     proposal(func(s *attest.ProposalSeal) { s.Batch.Size = 0 }),
 		"encoding must be v1":                        proposal(func(s *attest.ProposalSeal) { s.Encoding = "v2" }),
 		"epoch " + neg:                               proposal(func(s *attest.ProposalSeal) { s.Epoch = -1 }),
 		"issuedAt must be set":                       proposal(func(s *attest.ProposalSeal) { s.IssuedAt = time.Time{} }),
-		"expiresAt must be later than issuedAt":      proposal(func(s *attest.ProposalSeal) { s.ExpiresAt = ptr(s.IssuedAt) }),
+		"expiresAt must be later than issuedAt":      proposal(func(s *attest.ProposalSeal) { s.ExpiresAt = new(s.IssuedAt) }),
 
 		"kind must be ApprovalReceipt":        receipt(func(s *attest.ReceiptSeal) { s.Kind = attest.ObjectToolProposal }),
 		"proposalName " + name:                receipt(func(s *attest.ReceiptSeal) { s.ProposalName = "" }),

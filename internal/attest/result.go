@@ -16,14 +16,14 @@ import (
 type Outcome string
 
 const (
-	// OutcomeSucceeded: the effect was carried out and reported success (exit
+	// OutcomeSucceeded says that the effect was carried out and reported success (exit
 	// code 0, a success status).
 	OutcomeSucceeded Outcome = "Succeeded"
-	// OutcomeFailed: the effect was carried out, or begun, and failed.
+	// OutcomeFailed says that the effect was carried out, or begun, and failed.
 	OutcomeFailed Outcome = "Failed"
-	// OutcomeTimedOut: the effect was begun and stopped at its time limit.
+	// OutcomeTimedOut says that the effect was begun and stopped at its time limit.
 	OutcomeTimedOut Outcome = "TimedOut"
-	// OutcomeRefused: the runner refused before any effect.
+	// OutcomeRefused says that the runner refused before any effect.
 	OutcomeRefused Outcome = "Refused"
 )
 

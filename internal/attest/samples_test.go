@@ -38,8 +38,6 @@ func digestOf(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func sampleUser() attest.User {
 	return attest.User{
 		Username: "system:serviceaccount:agents:planner",
@@ -57,8 +55,8 @@ func sampleProposalSeal() attest.ProposalSeal {
 		Tool: "fetch", CallID: "call-1", ContractHash: digestOf("contract"),
 		Requester: sampleUser(),
 		Session:   &attest.SessionRef{Name: "s1", UID: "u-s1", SpecDigest: digestOf("session")},
-		Iteration: ptr(int64(3)), Batch: &attest.BatchRef{ID: "b1", Size: 2},
-		Encoding: attest.EncodingV1, Epoch: 4, IssuedAt: issued, ExpiresAt: ptr(issued.Add(time.Hour)),
+		Iteration: new(int64(3)), Batch: &attest.BatchRef{ID: "b1", Size: 2},
+		Encoding: attest.EncodingV1, Epoch: 4, IssuedAt: issued, ExpiresAt: new(issued.Add(time.Hour)),
 	}
 }
 
@@ -100,7 +98,7 @@ func sampleTicket(t testing.TB) attest.Ticket {
 func sampleResult() attest.Result {
 	return attest.Result{
 		ProposalUID: "u-p1", PodUID: "u-pod1", Fingerprint: digestOf("fingerprint"),
-		Outcome: attest.OutcomeFailed, ExitCode: ptr(int32(2)), Reason: "NonZeroExit",
+		Outcome: attest.OutcomeFailed, ExitCode: new(int32(2)), Reason: "NonZeroExit",
 		Stdout: "partial\n", Stderr: "no such host\n",
 		StdoutSHA256: digestOf("partial\n"), StderrSHA256: digestOf("no such host\n"),
 		StdoutBytes: 8, StderrBytes: 13, MediaType: "text/plain",

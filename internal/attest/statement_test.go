@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/internal/attest"
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/assent-dev/assent/internal/attest"
 )
 
 func TestSign_RoundTripsEveryKind(t *testing.T) {
@@ -129,12 +130,12 @@ func statementJSON(t *testing.T) string {
 
 func TestVerify_RefusesPayloads(t *testing.T) {
 	fp := sampleReceiptSeal().Fingerprint
-	replace := func(old, new string) func(string) string {
+	replace := func(from, to string) func(string) string {
 		return func(s string) string {
-			if !strings.Contains(s, old) {
-				t.Fatalf("the statement does not contain %q", old)
+			if !strings.Contains(s, from) {
+				t.Fatalf("the statement does not contain %q", from)
 			}
-			return strings.Replace(s, old, new, 1)
+			return strings.Replace(s, from, to, 1)
 		}
 	}
 	tests := map[string]struct {

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/internal/attest"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/assent-dev/assent/internal/attest"
 )
 
 func encoded(t testing.TB, v any) []byte {
@@ -60,12 +61,18 @@ func TestWire_RefusesMalformedMessages(t *testing.T) {
 		valid  string
 		limit  int
 	}{
-		"redeem request": {func(b []byte) error { _, err := attest.DecodeRedeemRequest(b); return err },
-			string(encoded(t, sampleRequest())), attest.MaxRedeemRequestBytes},
-		"redeem response": {func(b []byte) error { _, err := attest.DecodeRedeemResponse(b); return err },
-			string(encoded(t, sampleResponse())), attest.MaxRedeemResponseBytes},
-		"signed result": {func(b []byte) error { _, err := attest.DecodeSignedResult(b); return err },
-			string(encoded(t, attest.SignedResult{Result: "{}", MAC: digestOf("m"), KeyID: digestOf("k")})), attest.MaxSignedResultBytes},
+		"redeem request": {
+			func(b []byte) error { _, err := attest.DecodeRedeemRequest(b); return err },
+			string(encoded(t, sampleRequest())), attest.MaxRedeemRequestBytes,
+		},
+		"redeem response": {
+			func(b []byte) error { _, err := attest.DecodeRedeemResponse(b); return err },
+			string(encoded(t, sampleResponse())), attest.MaxRedeemResponseBytes,
+		},
+		"signed result": {
+			func(b []byte) error { _, err := attest.DecodeSignedResult(b); return err },
+			string(encoded(t, attest.SignedResult{Result: "{}", MAC: digestOf("m"), KeyID: digestOf("k")})), attest.MaxSignedResultBytes,
+		},
 	}
 	for name, d := range decoders {
 		first := d.valid[2:strings.Index(d.valid, `":`)]

@@ -45,11 +45,24 @@ func AllTypes() []RecordType {
 // zeroData returns the empty structure of a type, or nil for an unknown type.
 func zeroData(t RecordType) Data {
 	for _, d := range []Data{
-		JournalOpened{}, RecordPart{}, ProposalAdmitted{}, ProposalRefused{},
-		PolicyEvaluated{}, Denied{}, ReceiptAdmitted{}, ReceiptRejected{},
-		ReceiptConsumed{}, Dispatched{}, Redeemed{}, RedeemRefused{},
-		ToolCompleted{}, ToolBatchCompleted{}, ProposalEnded{}, SessionChanged{},
-		IntegrityAlarm{}, EpochChanged{},
+		JournalOpened{},
+		RecordPart{},
+		ProposalAdmitted{},
+		ProposalRefused{},
+		PolicyEvaluated{},
+		Denied{},
+		ReceiptAdmitted{},
+		ReceiptRejected{},
+		ReceiptConsumed{},
+		Dispatched{},
+		Redeemed{},
+		RedeemRefused{},
+		ToolCompleted{},
+		ToolBatchCompleted{},
+		ProposalEnded{},
+		SessionChanged{},
+		IntegrityAlarm{},
+		EpochChanged{},
 	} {
 		if d.recordType() == t {
 			return d
@@ -84,7 +97,7 @@ type Receipt struct {
 // JournalOpened is the first record of each writer.
 type JournalOpened struct {
 	// Size is how many records the log had before this one.
-	Size int64 `json:"size"`
+	Size uint64 `json:"size"`
 	// Software is the version that writes.
 	Software string `json:"software"`
 }
@@ -94,11 +107,11 @@ type JournalOpened struct {
 type RecordPart struct {
 	// SHA256 is the hex digest of the whole data text, Number counts from 0.
 	SHA256 string `json:"sha256"`
-	Number int64  `json:"number"`
+	Number uint64 `json:"number"`
 	Bytes  []byte `json:"bytes"`
 }
 
-// ProposalAdmitted: a proposal was prepared, sealed and stored.
+// ProposalAdmitted says that a proposal was prepared, sealed and stored.
 type ProposalAdmitted struct {
 	Requester    attest.User        `json:"requester"`
 	SealID       string             `json:"sealID"`
@@ -114,7 +127,7 @@ type ProposalAdmitted struct {
 	Call         CallText           `json:"call"`
 }
 
-// ProposalRefused: admission refused a proposal; nothing was stored.
+// ProposalRefused says that admission refused a proposal; nothing was stored.
 type ProposalRefused struct {
 	Requester attest.User `json:"requester"`
 	// Tool as far as it is known; it may be a name that does not exist.
@@ -123,7 +136,7 @@ type ProposalRefused struct {
 	Reason string `json:"reason"`
 }
 
-// PolicyEvaluated: a decision was made. At the commit point it is durable
+// PolicyEvaluated says that a decision was made. At the commit point it is durable
 // before the call is dispatched.
 type PolicyEvaluated struct {
 	// Commit is true for the evaluation at the commit point.
@@ -144,7 +157,7 @@ type PolicyEvaluated struct {
 	Epoch           int64     `json:"epoch"`
 }
 
-// Denied: the call ended without running, by policy, by a person or by a check
+// Denied says that the call ended without running, by policy, by a person or by a check
 // of Assent.
 type Denied struct {
 	Reason string `json:"reason"`
@@ -153,24 +166,24 @@ type Denied struct {
 	Policies []string     `json:"policies"`
 }
 
-// ReceiptAdmitted: an approval receipt was sealed and stored.
+// ReceiptAdmitted says that an approval receipt was sealed and stored.
 type ReceiptAdmitted struct {
 	Receipt Receipt `json:"receipt"`
 }
 
-// ReceiptRejected: a stored receipt does not count.
+// ReceiptRejected says that a stored receipt does not count.
 type ReceiptRejected struct {
 	Receipt Receipt `json:"receipt"`
 	Reason  string  `json:"reason"`
 }
 
-// ReceiptConsumed: the receipt was used up by the commit point and is never
+// ReceiptConsumed says that the receipt was used up by the commit point and is never
 // valid again.
 type ReceiptConsumed struct {
 	Receipt Receipt `json:"receipt"`
 }
 
-// Dispatched: the proposal is committed and its Job is about to be created.
+// Dispatched says that the proposal is committed and its Job is about to be created.
 type Dispatched struct {
 	JobName      string    `json:"jobName"`
 	TemplateHash string    `json:"templateHash"`
@@ -179,7 +192,7 @@ type Dispatched struct {
 	Deadline     time.Time `json:"deadline"`
 }
 
-// Redeemed: one Pod was given the ticket. From here on the effect may happen.
+// Redeemed says that one Pod was given the ticket. From here on the effect may happen.
 type Redeemed struct {
 	JobUID      string `json:"jobUID"`
 	PodName     string `json:"podName"`
@@ -192,13 +205,13 @@ type Redeemed struct {
 	Deadline     time.Time `json:"deadline"`
 }
 
-// RedeemRefused: a Pod asked for the ticket and did not get it.
+// RedeemRefused says that a Pod asked for the ticket and did not get it.
 type RedeemRefused struct {
 	PodUID string `json:"podUID"`
 	Reason string `json:"reason"`
 }
 
-// ToolCompleted: an outcome was accepted for the call.
+// ToolCompleted says that an outcome was accepted for the call.
 type ToolCompleted struct {
 	CallID string `json:"callID"`
 	PodUID string `json:"podUID"`
@@ -227,7 +240,7 @@ type BatchOutcome struct {
 	Call        CallText         `json:"call"`
 }
 
-// ToolBatchCompleted: every call of a batch has ended, or the batch failed
+// ToolBatchCompleted says that every call of a batch has ended, or that it failed
 // because an outcome is missing, duplicate or foreign.
 type ToolBatchCompleted struct {
 	Session   attest.SessionRef `json:"session"`
@@ -239,7 +252,7 @@ type ToolBatchCompleted struct {
 	Outcomes []BatchOutcome `json:"outcomes"`
 }
 
-// ProposalEnded: the call reached a terminal phase without an outcome of its
+// ProposalEnded says that the call reached a terminal phase without an outcome of its
 // own: Expired, Cancelled, Invalid, Failed before it started, Indeterminate.
 type ProposalEnded struct {
 	Phase  string       `json:"phase"`
@@ -247,7 +260,7 @@ type ProposalEnded struct {
 	By     *attest.User `json:"by,omitzero"`
 }
 
-// SessionChanged: a session was revoked, changed or deleted, which voids its
+// SessionChanged says that a session was revoked, changed or deleted, which voids its
 // open calls.
 type SessionChanged struct {
 	Namespace string            `json:"namespace"`
@@ -255,7 +268,7 @@ type SessionChanged struct {
 	Reason    string            `json:"reason"`
 }
 
-// IntegrityAlarm: something that Assent relies on was found changed:
+// IntegrityAlarm says that something that Assent relies on was found changed:
 // StatusTampered, EnforcementDrift, RestoreDetected and the like.
 type IntegrityAlarm struct {
 	Reason string `json:"reason"`
@@ -263,7 +276,7 @@ type IntegrityAlarm struct {
 	Objects []string `json:"objects"`
 }
 
-// EpochChanged: an operator ended the freeze after a restore; receipts and
+// EpochChanged says that an operator ended the freeze after a restore; receipts and
 // seals of earlier epochs are void.
 type EpochChanged struct {
 	From int64       `json:"from"`

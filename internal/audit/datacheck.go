@@ -26,7 +26,6 @@ func (EpochChanged) recordType() RecordType       { return TypeEpochChanged }
 
 func (d JournalOpened) check() error {
 	var c checks
-	c.require(d.Size >= 0, "size", "must not be negative")
 	c.text("software", d.Software)
 	return c.err
 }
@@ -34,7 +33,7 @@ func (d JournalOpened) check() error {
 func (d RecordPart) check() error {
 	var c checks
 	c.digest("sha256", d.SHA256)
-	c.require(d.Number >= 0 && d.Number < maxParts, "number", "is out of range")
+	c.require(d.Number < maxParts, "number", "is out of range")
 	c.require(len(d.Bytes) > 0 && len(d.Bytes) <= partBytes, "bytes", "has a length out of range")
 	return c.err
 }

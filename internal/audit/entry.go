@@ -11,8 +11,9 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/assent-dev/assent/internal/attest"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/assent-dev/assent/internal/attest"
 )
 
 const (
@@ -53,7 +54,7 @@ type PartList struct {
 	Bytes  int64  `json:"bytes"`
 	// Indexes are the entries that hold the parts, in order. All are smaller
 	// than the record's own index.
-	Indexes []int64 `json:"indexes"`
+	Indexes []uint64 `json:"indexes"`
 }
 
 // Draft is a record that was checked and encoded but has no place yet.
@@ -91,7 +92,7 @@ func (d *Draft) Parts() []RecordPart {
 	var parts []RecordPart
 	for rest := d.text; len(rest) > 0; {
 		n := min(len(rest), partBytes)
-		parts = append(parts, RecordPart{SHA256: hex.EncodeToString(sum[:]), Number: int64(len(parts)), Bytes: rest[:n]})
+		parts = append(parts, RecordPart{SHA256: hex.EncodeToString(sum[:]), Number: uint64(len(parts)), Bytes: rest[:n]})
 		rest = rest[n:]
 	}
 	return parts
@@ -108,10 +109,7 @@ func (d *Draft) Seal(k *attest.Keyring, at Position, partIndexes []uint64) (stri
 		w.Data = d.text
 	} else {
 		sum := sha256.Sum256(d.text)
-		w.Parts = &PartList{SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(d.text))}
-		for _, index := range partIndexes {
-			w.Parts.Indexes = append(w.Parts.Indexes, int64(index))
-		}
+		w.Parts = &PartList{SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(d.text)), Indexes: partIndexes}
 	}
 	subject, err := w.subject()
 	if err != nil {
@@ -181,7 +179,6 @@ func (w wireRecord) checkShape() error {
 	c.require(isHex(w.ID, 32), "id", "must be 32 lower-case hex digits")
 	c.require(w.Position.Log != "", "position.log", "must be set")
 	c.require(isHex(w.Position.Writer, 32), "position.writer", "must be 32 lower-case hex digits")
-	c.require(w.Position.Seq >= 0, "position.seq", "must not be negative")
 	c.require(zeroData(w.Type) != nil, "type", "is not a known type of record")
 	c.require((w.Data != nil) != (w.Parts != nil), "data", "must be present, here or in parts")
 	if p := w.Parts; p != nil {
@@ -218,7 +215,7 @@ func (e *Entry) Join(parts []*Entry) error {
 	text := make([]byte, 0, e.Parts.Bytes)
 	for i, part := range parts {
 		data, ok := part.Record.Data.(RecordPart)
-		if !ok || data.SHA256 != e.Parts.SHA256 || data.Number != int64(i) {
+		if !ok || data.SHA256 != e.Parts.SHA256 || data.Number != uint64(i) {
 			return malformed(attest.ReasonMalformed, errParts.Error())
 		}
 		text = append(text, data.Bytes...)

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/audit"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestRecord_RoundTripsEveryType(t *testing.T) {
@@ -118,8 +119,10 @@ func TestRecord_ChecksItsOwnFields(t *testing.T) {
 		"no name":             {func(r *audit.Record) { r.Proposal.Name = "" }, "Denied: proposal.name must have 1 to 253 bytes"},
 		"a long UID":          {func(r *audit.Record) { r.Proposal.UID = long }, "Denied: proposal.uid must have 1 to 253 bytes"},
 		"bad data":            {func(r *audit.Record) { r.Data = audit.Denied{} }, "Denied: reason must have 1 to 1024 bytes"},
-		"text that is no UTF-8": {func(r *audit.Record) { r.Data = audit.Denied{Reason: "\xff"} },
-			"Denied: encoding audit.Denied: a member cannot be represented in JSON (text that is not valid UTF-8?)"},
+		"text that is no UTF-8": {
+			func(r *audit.Record) { r.Data = audit.Denied{Reason: "\xff"} },
+			"Denied: encoding audit.Denied: a member cannot be represented in JSON (text that is not valid UTF-8?)",
+		},
 		"too much data": {func(r *audit.Record) {
 			r.Data = audit.IntegrityAlarm{Reason: "x", Objects: []string{strings.Repeat("x", audit.MaxDataBytes)}}
 		}, "IntegrityAlarm: its data has more than 4194304 bytes"},
@@ -174,7 +177,7 @@ func split(t *testing.T, data audit.Data) (head *audit.Entry, parts []*audit.Ent
 	}
 	var indexes []uint64
 	for i, part := range draft.Parts() {
-		entry := seal(t, audit.Record{ID: idOf(fmt.Sprint(i)), Time: at, Data: part}, position(int64(i)), nil)
+		entry := seal(t, audit.Record{ID: idOf(fmt.Sprint(i)), Time: at, Data: part}, position(uint64(i)), nil)
 		e, err := audit.OpenEntry(keys(t, 1), entry)
 		if err != nil {
 			t.Fatal(err)
@@ -235,7 +238,7 @@ func TestEntry_JoinRefusesOtherParts(t *testing.T) {
 }
 
 // relabelled gives the content of a part another number.
-func relabelled(t *testing.T, e *audit.Entry, number int64) *audit.Entry {
+func relabelled(t *testing.T, e *audit.Entry, number uint64) *audit.Entry {
 	t.Helper()
 	part := e.Record.Data.(audit.RecordPart)
 	part.Number = number
@@ -259,7 +262,7 @@ func TestEntry_JoinChecksTheJoinedData(t *testing.T) {
 	_, parts := split(t, large(80<<10))
 	w := wire()
 	w.Type, w.Data = "Denied", nil
-	w.Parts = &audit.PartList{SHA256: draft.Parts()[0].SHA256, Bytes: int64(len(text)), Indexes: []int64{1, 2, 3}}
+	w.Parts = &audit.PartList{SHA256: draft.Parts()[0].SHA256, Bytes: int64(len(text)), Indexes: []uint64{1, 2, 3}}
 	e, err := audit.OpenEntry(keys(t, 1), sign(t, w))
 	if err != nil {
 		t.Fatal(err)
@@ -299,7 +302,7 @@ func sign(t *testing.T, w any) string {
 
 func TestOpenEntry_RefusesSignedNonsense(t *testing.T) {
 	parts := func(edit func(*audit.PartList)) *audit.PartList {
-		p := &audit.PartList{SHA256: digestOf("whole"), Bytes: 40 << 10, Indexes: []int64{1, 2}}
+		p := &audit.PartList{SHA256: digestOf("whole"), Bytes: 40 << 10, Indexes: []uint64{1, 2}}
 		edit(p)
 		return p
 	}
@@ -333,7 +336,7 @@ func TestOpenEntry_RefusesSignedNonsense(t *testing.T) {
 		"no time":                         {with(func(w *wireRecord) { w.Time = time.Time{} }), m},
 		"no log":                          {with(func(w *wireRecord) { w.Position.Log = "" }), m},
 		"a writer that is none":           {with(func(w *wireRecord) { w.Position.Writer = "w" }), m},
-		"a negative number":               {with(func(w *wireRecord) { w.Position.Seq = -1 }), m},
+		"a negative number":               {sign(t, map[string]any{"type": "Denied", "id": idOf("r"), "time": at, "position": map[string]any{"log": "l", "writer": idOf("w"), "seq": int64(-1)}, "fingerprint": digestOf("fingerprint"), "data": audit.Denied{Reason: "x", Policies: []string{}}}), m},
 		"parts without a digest":          {inParts(func(p *audit.PartList) { p.SHA256 = "" }), m},
 		"parts of a small record":         {inParts(func(p *audit.PartList) { p.Bytes = 32 << 10 }), m},
 		"parts of too large a record":     {inParts(func(p *audit.PartList) { p.Bytes = audit.MaxDataBytes + 1 }), m},

@@ -45,7 +45,7 @@ type Position struct {
 	Writer string `json:"writer"`
 	// Seq counts the records of one writer from 0. A number is left out when a
 	// write failed.
-	Seq int64 `json:"seq"`
+	Seq uint64 `json:"seq"`
 }
 
 // Type returns the type that belongs to the record's data, or "" without data.

@@ -33,9 +33,7 @@ func digestOf(s string) string {
 
 func idOf(s string) string { return digestOf(s)[:32] }
 
-func ptr[T any](v T) *T { return &v }
-
-func position(seq int64) audit.Position {
+func position(seq uint64) audit.Position {
 	return audit.Position{Log: "assent.test/audit", Writer: idOf("writer"), Seq: seq}
 }
 
@@ -67,7 +65,7 @@ func sampleData() []audit.Data {
 		audit.JournalOpened{Size: 7, Software: "v0.1.0"},
 		audit.RecordPart{SHA256: digestOf("whole"), Number: 1, Bytes: []byte("part")},
 		audit.ProposalAdmitted{
-			Requester: sampleUser(), SealID: idOf("seal"), CallID: "c-1", Session: &session, Iteration: ptr(int64(2)),
+			Requester: sampleUser(), SealID: idOf("seal"), CallID: "c-1", Session: &session, Iteration: new(int64(2)),
 			Batch: &batch, Tool: "fetch", Contract: contract, ProposalHash: digestOf("proposal"),
 			RawDigest: digestOf("raw"), Binding: digestOf("binding"), Call: sampleCall(),
 		},
@@ -77,7 +75,7 @@ func sampleData() []audit.Data {
 			Call: sampleCall(), Policies: []string{"agents/p#0"}, Errors: []string{"agents/q#1"},
 			PolicySetDigest: digestOf("set"), Receipts: []audit.Receipt{sampleReceipt()}, Binding: digestOf("binding"), Epoch: 3,
 		},
-		audit.Denied{Reason: "Forbidden", By: ptr(sampleUser()), Policies: []string{"agents/p#0"}},
+		audit.Denied{Reason: "Forbidden", By: new(sampleUser()), Policies: []string{"agents/p#0"}},
 		audit.ReceiptAdmitted{Receipt: sampleReceipt()},
 		audit.ReceiptRejected{Receipt: sampleReceipt(), Reason: "SelfApproval"},
 		audit.ReceiptConsumed{Receipt: sampleReceipt()},
@@ -91,8 +89,8 @@ func sampleData() []audit.Data {
 		},
 		audit.RedeemRefused{PodUID: "u-pod2", Reason: "ClaimDenied"},
 		audit.ToolCompleted{
-			CallID: "c-1", PodUID: "u-pod1", Phase: "Failed", Reason: "NonZeroExit", ExitCode: ptr(int32(2)),
-			HTTPStatus: ptr(int32(500)), StdoutSHA256: digestOf("out"), StderrSHA256: digestOf("err"),
+			CallID: "c-1", PodUID: "u-pod1", Phase: "Failed", Reason: "NonZeroExit", ExitCode: new(int32(2)),
+			HTTPStatus: new(int32(500)), StdoutSHA256: digestOf("out"), StderrSHA256: digestOf("err"),
 			StdoutBytes: 3, StderrBytes: 4, Truncated: true, DurationMillis: 12,
 		},
 		audit.ToolBatchCompleted{
@@ -101,7 +99,7 @@ func sampleData() []audit.Data {
 				CallID: "c-1", Proposal: object, Fingerprint: digestOf("fingerprint"), Phase: "Succeeded", Reason: "Done", Call: sampleCall(),
 			}},
 		},
-		audit.ProposalEnded{Phase: "Expired", Reason: "ApprovalTimeout", By: ptr(sampleUser())},
+		audit.ProposalEnded{Phase: "Expired", Reason: "ApprovalTimeout", By: new(sampleUser())},
 		audit.SessionChanged{Namespace: "agents", Session: session, Reason: "Revoked"},
 		audit.IntegrityAlarm{Reason: "StatusTampered", Objects: []string{"ToolProposal/agents/p-1"}},
 		audit.EpochChanged{From: 2, To: 3, By: sampleUser()},

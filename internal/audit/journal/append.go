@@ -7,8 +7,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/assent-dev/assent/internal/audit"
 	"github.com/transparency-dev/tessera"
+
+	"github.com/assent-dev/assent/internal/audit"
 )
 
 var errClosed = fmt.Errorf("%w: the journal is closed", audit.ErrUnavailable)
@@ -143,7 +144,7 @@ func (l *Log) add(ctx context.Context, draft *audit.Draft, parts []uint64) (tess
 
 // turn is a place in the line of writes.
 type turn struct {
-	seq    int64
+	seq    uint64
 	before <-chan struct{} // closed when the turn before has passed
 	done   chan struct{}
 }

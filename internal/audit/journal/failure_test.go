@@ -74,7 +74,7 @@ func writeUntilKilled(dir string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		fmt.Println(index, r.ID)
+		_, _ = fmt.Fprintln(os.Stdout, index, r.ID)
 	}
 }
 
@@ -90,7 +90,7 @@ func holdTreeLock(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	fmt.Println("held")
+	_, _ = fmt.Fprintln(os.Stdout, "held")
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 0
 }

@@ -14,11 +14,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/transparency-dev/tessera"
+	"github.com/transparency-dev/tessera/storage/posix"
+
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/audit"
 	"github.com/assent-dev/assent/internal/audit/verify"
-	"github.com/transparency-dev/tessera"
-	"github.com/transparency-dev/tessera/storage/posix"
 )
 
 // Errors of opening a log. They wrap [audit.ErrUnavailable].
@@ -92,7 +93,7 @@ type Log struct {
 	anchors sync.WaitGroup
 
 	order    sync.Mutex // guards the line in which records get their numbers
-	seq      int64
+	seq      uint64
 	lastTurn <-chan struct{}
 
 	state    sync.Mutex
@@ -180,7 +181,7 @@ func (l *Log) start(ctx context.Context, options *tessera.AppendOptions) error {
 		return err
 	}
 	if _, err := l.Append(ctx, audit.Record{
-		Time: l.o.Now(), Data: audit.JournalOpened{Size: int64(size), Software: l.o.Software},
+		Time: l.o.Now(), Data: audit.JournalOpened{Size: size, Software: l.o.Software},
 	}); err != nil {
 		return err
 	}

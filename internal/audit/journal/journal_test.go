@@ -13,10 +13,11 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/assent-dev/assent/internal/audit"
 	"github.com/assent-dev/assent/internal/audit/journal"
 	"github.com/assent-dev/assent/internal/audit/verify"
-	"github.com/google/go-cmp/cmp"
 )
 
 func appendOne(t testing.TB, l *journal.Log, r audit.Record) uint64 {

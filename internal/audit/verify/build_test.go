@@ -15,13 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/internal/attest"
-	"github.com/assent-dev/assent/internal/audit"
 	"github.com/transparency-dev/formats/log"
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/rfc6962"
 	"github.com/transparency-dev/tessera/api/layout"
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/audit"
 )
 
 // This file writes logs without the journal, so that tests can write ones that
@@ -53,7 +54,7 @@ type builder struct {
 	keys   *attest.Keyring
 	origin string
 	writer string
-	seq    int64
+	seq    uint64
 	out    [][]byte
 }
 
@@ -64,7 +65,7 @@ func newBuilder(t testing.TB, k *attest.Keyring) *builder {
 // open starts the turn of a writer.
 func (b *builder) open(writer string) *builder {
 	b.writer, b.seq = idOf(writer), 0
-	return b.add(audit.Record{Data: audit.JournalOpened{Size: int64(len(b.out)), Software: "test"}})
+	return b.add(audit.Record{Data: audit.JournalOpened{Size: uint64(len(b.out)), Software: "test"}})
 }
 
 // add appends one record with the next number; large ones get their parts.

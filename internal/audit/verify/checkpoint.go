@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/assent-dev/assent/internal/attest"
 	formats "github.com/transparency-dev/formats/log"
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/assent-dev/assent/internal/attest"
 )
 
 // Checkpoint is a signed statement that a log had Size records with this root.
@@ -53,12 +54,10 @@ func ParseCheckpoint(text []byte, keys *attest.Keyring, origin string) (*Checkpo
 		return nil, ErrCheckpointMalformed
 	}
 	signed, err := note.Open(text, note.VerifierList(verifiers...))
-	var unverified *note.UnverifiedNoteError
-	var invalid *note.InvalidSignatureError
-	if errors.As(err, &unverified) {
+	if _, ok := errors.AsType[*note.UnverifiedNoteError](err); ok {
 		return nil, ErrCheckpointKey
 	}
-	if errors.As(err, &invalid) {
+	if _, ok := errors.AsType[*note.InvalidSignatureError](err); ok {
 		return nil, ErrCheckpointSignature
 	}
 	if err != nil {

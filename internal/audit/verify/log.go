@@ -14,10 +14,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/assent-dev/assent/internal/attest"
-	"github.com/assent-dev/assent/internal/audit"
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/rfc6962"
+
+	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/audit"
 )
 
 // Options say how a log is to be checked.
@@ -67,7 +68,7 @@ func Log(ctx context.Context, src Source, o Options) (*Report, error) {
 
 type skip struct {
 	index    uint64
-	from, to int64 // the numbers in between are missing
+	from, to uint64 // the numbers in between are missing
 }
 
 type checker struct {
@@ -248,14 +249,14 @@ func (c *checker) take(ctx context.Context, o opened) error {
 }
 
 func entryReason(err error) Reason {
-	switch attest.ReasonOf(err) {
-	case attest.ReasonBadSignature:
-		return ReasonBadSignature
-	case attest.ReasonUnknownKey:
-		return ReasonUntrustedKey
-	default:
-		return ReasonEntryMalformed
+	reasons := map[attest.VerifyReason]Reason{
+		attest.ReasonBadSignature: ReasonBadSignature,
+		attest.ReasonUnknownKey:   ReasonUntrustedKey,
 	}
+	if reason, ok := reasons[attest.ReasonOf(err)]; ok {
+		return reason
+	}
+	return ReasonEntryMalformed
 }
 
 // compareRemembered compares the root so far with the remembered checkpoints
@@ -286,7 +287,7 @@ func (c *checker) root() ([]byte, error) {
 
 // finish compares what is left when all entries are read.
 func (c *checker) finish(ctx context.Context) error {
-	if err := c.tiles.compareRest(ctx); err != nil {
+	if err := c.tiles.compareRest(ctx, c.at.Size); err != nil {
 		return err
 	}
 	root, err := c.root()

@@ -15,11 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/transparency-dev/tessera/api/layout"
+
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/audit"
 	"github.com/assent-dev/assent/internal/audit/verify"
-	"github.com/google/go-cmp/cmp"
-	"github.com/transparency-dev/tessera/api/layout"
 )
 
 func check(t *testing.T, dir string, o verify.Options) *verify.Report {
@@ -202,7 +203,7 @@ func TestLog_NamesTheFirstBadIndex(t *testing.T) {
 }
 
 // newBuilderAt continues as a writer that has already written seq records.
-func newBuilderAt(t testing.TB, writer string, seq int64) *builder {
+func newBuilderAt(t testing.TB, writer string, seq uint64) *builder {
 	b := newBuilder(t, keys(t, 1))
 	b.writer, b.seq = idOf(writer), seq
 	return b

@@ -17,7 +17,7 @@ func (c *checker) place(index uint64, e *audit.Entry) error {
 		c.report.find(ReasonWrongOrder, index, "a writer's first record and its number do not agree")
 		return errStop
 	}
-	if isOpening && uint64(opens.Size) != index {
+	if isOpening && opens.Size != index {
 		c.report.find(ReasonWrongOrder, c.firstSkip(index), "a writer began at %d records and stands at %d", opens.Size, index)
 		return errStop
 	}
@@ -49,14 +49,14 @@ func (c *checker) follow(index uint64, at audit.Position) error {
 	}
 	if at.Seq > before+1 {
 		c.skips = append(c.skips, skip{index: index, from: before, to: at.Seq})
-		c.report.Skipped += uint64(at.Seq - before - 1)
+		c.report.Skipped += at.Seq - before - 1
 	}
 	return nil
 }
 
 // belongs returns the index at which a late record is missing: where its number
 // was skipped, if that was seen.
-func (c *checker) belongs(index uint64, seq int64) uint64 {
+func (c *checker) belongs(index uint64, seq uint64) uint64 {
 	for _, s := range c.skips {
 		if s.from < seq && seq < s.to {
 			return s.index
@@ -81,8 +81,7 @@ func (c *checker) blameSkips() {
 		return
 	}
 	for _, f := range c.report.Findings {
-		switch f.Reason {
-		case ReasonRootMismatch, ReasonEntryMissing, ReasonPartsMissing:
+		if f.Reason == ReasonRootMismatch || f.Reason == ReasonEntryMissing || f.Reason == ReasonPartsMissing {
 			c.report.find(ReasonWrongOrder, c.skips[0].index, "numbers are left out before this record")
 			return
 		}

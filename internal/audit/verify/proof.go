@@ -9,12 +9,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/assent-dev/assent/internal/attest"
-	"github.com/assent-dev/assent/internal/audit"
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/proof"
 	"github.com/transparency-dev/merkle/rfc6962"
 	"github.com/transparency-dev/tessera/api/layout"
+
+	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/audit"
 )
 
 // Proof shows, on its own, that a record is in a log.
@@ -29,7 +30,7 @@ type Proof struct {
 	Entry string `json:"entry"`
 }
 
-// ErrNotIncluded: the proof does not lead from the record to the checkpoint.
+// ErrNotIncluded says that the proof does not lead from the record to the checkpoint.
 var ErrNotIncluded = errors.New("the proof does not show that the record is in the log")
 
 // Prove makes the inclusion proof of a record for the log's checkpoint.

@@ -12,14 +12,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/attest"
-	"github.com/assent-dev/assent/internal/audit"
-	"github.com/assent-dev/assent/internal/audit/verify"
 	"github.com/google/go-cmp/cmp"
 	"github.com/transparency-dev/merkle/rfc6962"
 	"github.com/transparency-dev/tessera/api/layout"
 	"github.com/transparency-dev/tessera/client"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/audit"
+	"github.com/assent-dev/assent/internal/audit/verify"
 )
 
 func TestProve_VerifiesForEveryRecord(t *testing.T) {
@@ -37,7 +38,7 @@ func TestProve_VerifiesForEveryRecord(t *testing.T) {
 				t.Fatalf("record %d of %d: %v", index, size, err)
 			}
 			e, err := p.Verify(k, origin)
-			if err != nil || e.Record.Position.Seq != int64(index) {
+			if err != nil || e.Record.Position.Seq != uint64(index) {
 				t.Fatalf("record %d of %d: %v", index, size, err)
 			}
 			// Tessera's own client makes the same proof.

@@ -10,15 +10,16 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/transparency-dev/tessera/api/layout"
+
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/audit"
-	"github.com/transparency-dev/tessera/api/layout"
 )
 
 const bundleWidth = layout.EntryBundleWidth
 
 var (
-	// ErrNoSuchRecord: the index lies beyond the checkpoint.
+	// ErrNoSuchRecord says that the index lies beyond the checkpoint.
 	ErrNoSuchRecord = errors.New("the log has no record with this index")
 	// errEntryMissing: the checkpoint covers the entry, but it is not there.
 	errEntryMissing = errors.New("the entry is missing from its bundle")
@@ -65,10 +66,10 @@ func (r *Reader) single(ctx context.Context, index uint64) (*audit.Entry, error)
 func (r *Reader) join(ctx context.Context, index uint64, e *audit.Entry) error {
 	parts := make([]*audit.Entry, 0, len(e.Parts.Indexes))
 	for _, at := range e.Parts.Indexes {
-		if at < 0 || uint64(at) >= index {
+		if at >= index {
 			return fmt.Errorf("record %d: a part does not come before it", index)
 		}
-		part, err := r.single(ctx, uint64(at))
+		part, err := r.single(ctx, at)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func OpenSource(location string, client *http.Client) (Source, error) {
 		if !info.IsDir() {
 			return nil, errors.New("audit log: give the directory of the log, or a URL")
 		}
-		return files(dirReader(location)), nil
+		return dirReader(location), nil
 	}
 	base, err := url.Parse(location)
 	if err != nil {
@@ -59,11 +59,11 @@ func OpenSource(location string, client *http.Client) (Source, error) {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	return files(httpReader(base, client)), nil
+	return httpReader(base, client), nil
 }
 
 // DirSource returns the log in a directory.
-func DirSource(dir string) Source { return files(dirReader(dir)) }
+func DirSource(dir string) Source { return dirReader(dir) }
 
 // files reads a log by the paths of its layout. The function returns at most
 // limit bytes of the file at a path relative to the log.

@@ -13,8 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/audit/verify"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/assent-dev/assent/internal/audit/verify"
 )
 
 func TestOpenSource_ReadsTheSameLogFromADirectoryAndAServer(t *testing.T) {

@@ -58,13 +58,13 @@ func (t *tileChecker) compareFull(ctx context.Context) error {
 	return nil
 }
 
-// compareRest compares the unfinished tiles of a complete tree.
-func (t *tileChecker) compareRest(ctx context.Context) error {
+// compareRest compares the unfinished tiles of a complete tree of this size.
+func (t *tileChecker) compareRest(ctx context.Context, size uint64) error {
 	for _, one := range t.open {
 		if len(one.hashes) == 0 {
 			continue
 		}
-		if err := t.compare(ctx, one, uint8(len(one.hashes)/sha256.Size), true); err != nil {
+		if err := t.compare(ctx, one, layout.PartialTileSize(one.level, one.index, size), true); err != nil {
 			return err
 		}
 	}
