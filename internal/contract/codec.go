@@ -102,11 +102,9 @@ func decodeStrict[T any](what string, data []byte) (T, error) {
 func hideInput(err error) error {
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
-		var syntactic *jsontext.SyntacticError
-		if errors.As(err, &syntactic) {
-			return fmt.Errorf("at byte %d: not valid JSON, or a member occurs twice", syntactic.ByteOffset)
-		}
-		return err
+		syntactic := &jsontext.SyntacticError{}
+		errors.As(err, &syntactic)
+		return fmt.Errorf("at byte %d: not valid JSON, or a member occurs twice", syntactic.ByteOffset)
 	}
 	cause := errors.New("wrong type")
 	if errors.Is(err, json.ErrUnknownName) {

@@ -92,6 +92,12 @@ func TestPrepare_ResolvesCommands(t *testing.T) {
 	}
 }
 
+func TestPrepare_AMappingOfAnAbsentArgumentIsNoWords(t *testing.T) {
+	if diff := cmp.Diff([]string{"tool"}, prepare(t, compile(t, hostileManifests["map"]), `{}`).Effect.Command.Argv); diff != "" {
+		t.Errorf("argv (-want +got):\n%s", diff)
+	}
+}
+
 func TestPrepare_AcceptsWordsUpToTheLimit(t *testing.T) {
 	m := `{"version": "1", "arguments": [{"name": "a", "type": "string"}],
 		"command": {"image": "` + image + `", "argv": ["tool", "xyz{a}{a}{a}{a}"]}}`

@@ -193,9 +193,4 @@ func (r *resolver) setDefault(a *argument, field string, v *IntOrString) {
 }
 
 // adviceFor says what a reason means.
-func adviceFor(why refusal) string {
-	if text, known := advice[why]; known {
-		return string(why) + ", " + text
-	}
-	return string(why)
-}
+func adviceFor(why refusal) string { return string(why) + ", " + advice[why] }

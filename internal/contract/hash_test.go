@@ -210,3 +210,16 @@ func TestCompile_HashMovesWithWhatTheContractUses(t *testing.T) {
 		}
 	}
 }
+
+func TestContractHash_RefusesTextThatIsNone(t *testing.T) {
+	for name, r := range map[string]resolved{
+		"manifest": {manifest: Manifest{Version: "\xff"}},
+		"type":     {types: map[string]ArgumentType{"x": {Base: "\xff"}}},
+		"scope":    {scope: &Scope{Targets: []string{"\xff"}}},
+		"name":     {name: "\xff"},
+	} {
+		if h, err := contractHash(r); err == nil {
+			t.Errorf("%s: hash %s of text that is not UTF-8", name, h)
+		}
+	}
+}

@@ -78,6 +78,11 @@ var hostileManifests = map[string]string{
 	"bodyonly": `{"version": "1", "arguments": [{"name": "a", "type": "string", "required": true}],
 		"http": {"method": "POST", "url": "https://api.example.com/", "headers": [{"name": "Content-Type", "value": "text/plain"}],
 			"body": "` + strings.Repeat("{a}", 10) + `"}}`,
+	"numbers": oneArgument(`"type": "integer", "allowed": ["1", "2"]`),
+	"manycopies": `{"version": "1", "arguments": [{"name": "a", "type": "string", "required": true}],
+		"mcp": {"url": "https://mcp.example.com/", "tool": "t", "toolDigest": "` + strings.Repeat("0", 64) + `", "arguments": [` +
+		`{"name": "a1", "argument": "a"}, {"name": "a2", "argument": "a"}, {"name": "a3", "argument": "a"}, {"name": "a4", "argument": "a"}, {"name": "a5", "argument": "a"},` +
+		`{"name": "a6", "argument": "a"}, {"name": "a7", "argument": "a"}, {"name": "a8", "argument": "a"}, {"name": "a9", "argument": "a"}]}}`,
 	"headeronly": `{"version": "1", "arguments": [{"name": "a", "type": "string", "required": true}],
 		"http": {"method": "GET", "url": "https://api.example.com/", "headers": [{"name": "X-A", "value": "{a}{a}{a}{a}{a}"}]}}`,
 }
@@ -230,6 +235,7 @@ var numberCalls = map[string]hostile{
 	"a hexadecimal float":              {"number", `"0x1p-2"`, "schema InvalidNumber a"},
 	"a number of 900 digits":           {"number", `"0.` + strings.Repeat("0", 900) + `1"`, "schema InvalidNumber a"},
 	"a number above the maximum":       {"number", `1.0001`, "schema OutOfRange a"},
+	"a number outside the list":        {"numbers", `3`, "schema NotAllowed a"},
 	"port 0":                           {"port", `0`, "schema OutOfRange a"},
 	"port 65536":                       {"port", `65536`, "schema OutOfRange a"},
 	"a negative port":                  {"port", `-1`, "schema OutOfRange a"},
@@ -389,6 +395,7 @@ var effectCalls = map[string]hostile{
 	"a host that secrets are not for":     {"fetch", `"https://app.example.com/"`, "effect SecretHost a"},
 	"a URL of 160 KB":                     {"hugebody", `"` + strings.Repeat("a", 32<<10) + `"`, "effect EffectTooLarge "},
 	"a header of 160 KB":                  {"headeronly", `"` + strings.Repeat("a", 32<<10) + `"`, "effect EffectTooLarge a"},
+	"an MCP call of 290 KB":               {"manycopies", `"` + strings.Repeat("a", 32<<10) + `"`, "effect EffectTooLarge "},
 	"a body of 320 KB":                    {"bodyonly", `"` + strings.Repeat("a", 32<<10) + `"`, "effect EffectTooLarge a"},
 }
 

@@ -7,13 +7,12 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"slices"
 )
 
 // Formats of a tool's output.
@@ -163,7 +162,7 @@ func inferred(text string) any {
 		return lower == "true"
 	}
 	if numberText.MatchString(text) {
-		if f, err := strconv.ParseFloat(text, 64); err == nil && jsontext.Float(f).String() == text {
+		if f, err := strconv.ParseFloat(text, 64); err == nil && formatNumber(f) == text {
 			return f
 		}
 	}

@@ -39,6 +39,8 @@ var acceptedValues = map[string]accepted{
 	"a clamp moves up":                 {"clamp", `-999`, `1`, "1"},
 	"a number stays":                   {"number", `0.25`, `0.25`, "0.25"},
 	"a number as a text":               {"number", `"2.5e-1"`, `0.25`, "0.25"},
+	"zero":                             {"number", `"0"`, `0`, "0"},
+	"a listed number":                  {"numbers", `2`, `2`, "2"},
 	"zero with an exponent":            {"number", `"0e5"`, `0`, "0"},
 	"a boolean stays":                  {"boolean", `true`, `true`, "true"},
 	"a boolean as a text":              {"boolean", `"false"`, `false`, "false"},
@@ -271,6 +273,7 @@ func TestPrepare_RefusesEveryCallWithoutAScope(t *testing.T) {
 		t.Errorf("problems %v", c.Problems())
 	}
 	prepare(t, c, `{"t":"192.0.2.1"}`)
+	prepare(t, c, `{}`)
 	if why := refused(t, c, `{"t":"10.0.0.1"}`); why.Reason != "OutOfScope" {
 		t.Errorf("reason %s, want that of the scope which is named", why.Reason)
 	}

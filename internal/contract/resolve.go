@@ -34,6 +34,7 @@ func newResolver(types map[string]ArgumentType) *resolver {
 // type, with the position of its fields.
 type link struct {
 	field       string
+	description string
 	constraints ArgumentConstraints
 }
 
@@ -58,7 +59,7 @@ func (r *resolver) chain(field, name string) (kind string, links []link) {
 		path = append(path, name)
 		r.used[name] = t
 		at := "ArgumentType/" + name + ": spec."
-		links = append(links, link{field: at, constraints: t.ArgumentConstraints})
+		links = append(links, link{field: at, description: t.Description, constraints: t.ArgumentConstraints})
 		field, name = at+"base", t.Base
 	}
 	return name, links
@@ -81,6 +82,9 @@ func (r *resolver) argument(field string, declared Argument, asText bool) *argum
 		r.add(ReasonInvalidArgument, field+".type", "a structure cannot be written under argumentEncoding String; use Typed")
 	}
 	for _, l := range append(links, link{field: field + ".", constraints: declared.ArgumentConstraints}) {
+		if a.description == "" {
+			a.description = l.description // an argument without one has that of its type
+		}
 		r.fold(a, l)
 	}
 	r.complete(a, field)
