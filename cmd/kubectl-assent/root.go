@@ -20,6 +20,7 @@ func newRootCommand(streams Streams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
+	root.AddCommand(newAuditCommand(streams))
 	root.AddCommand(newSnapshotCommand(streams))
 	return root
 }

@@ -106,7 +106,8 @@ func (c *checker) begin(ctx context.Context, o Options) error {
 		c.report.find(checkpointReason(err), 0, "%v", err)
 		return nil
 	}
-	c.at, c.report.Origin, c.report.Size, c.report.Root = at, at.Origin, at.Size, hex.EncodeToString(at.Root[:])
+	c.at, c.report.Checkpoint = at, text
+	c.report.Origin, c.report.Size, c.report.Root = at.Origin, at.Size, hex.EncodeToString(at.Root[:])
 	c.tree = (&compact.RangeFactory{Hash: rfc6962.DefaultHasher.HashChildren}).NewEmptyRange(0)
 	c.tiles = tileChecker{src: c.src, report: c.report}
 	c.reader = NewReader(c.src, c.keys, at)
@@ -129,7 +130,10 @@ func checkpointReason(err error) Reason {
 
 func (c *checker) remember(o Options) error {
 	for i, text := range o.Remembered {
-		r, err := ParseCheckpoint(text, o.Keys, c.at.Origin)
+		r, err := ParseCheckpoint(text, o.Keys, "")
+		if err == nil && r.Origin != c.at.Origin {
+			err = ErrCheckpointOrigin
+		}
 		if errors.Is(err, ErrCheckpointMalformed) {
 			return fmt.Errorf("remembered checkpoint %d: %w", i, err)
 		}

@@ -98,6 +98,7 @@ func TestLog_CountsWhatItFinds(t *testing.T) {
 			audit.TypeJournalOpened: 2, audit.TypeDenied: 4, audit.TypeRecordPart: 3, audit.TypeIntegrityAlarm: 1,
 		},
 		Writers: 2, Skipped: 3, ClockSteps: 1, Findings: []verify.Finding{},
+		Checkpoint: report.Checkpoint,
 	}
 	if diff := cmp.Diff(want, report); diff != "" {
 		t.Error(diff)

@@ -76,6 +76,9 @@ type Report struct {
 	Remembered uint64 `json:"remembered"`
 
 	Findings []Finding `json:"findings"`
+
+	// Checkpoint is the log's checkpoint as it was read, to be remembered.
+	Checkpoint []byte `json:"-"`
 }
 
 // OK reports whether nothing is wrong.
