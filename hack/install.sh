@@ -21,9 +21,9 @@ values=(
 )
 if [ -n "${ASSENT_STATE:-}" ]; then
 	kubectl=$ASSENT_STATE/bin/kubectl
-	mkdir -p "$ASSENT_STATE/audit"
+	mkdir -p "$ASSENT_STATE/data/audit"
 	node=$("$kubectl" get nodes -o 'jsonpath={.items[0].metadata.name}')
-	sed -e "s|\${AUDIT_PATH}|$ASSENT_STATE/audit|" -e "s|\${NODE_NAME}|$node|" test/demo/manifests/audit-volume.yaml |
+	sed -e "s|\${AUDIT_PATH}|$ASSENT_STATE/data/audit|" -e "s|\${NODE_NAME}|$node|" test/demo/manifests/audit-volume.yaml |
 		"$kubectl" apply -f - >/dev/null
 	values+=(--set audit.persistence.storageClassName=- --set audit.persistence.size=1Gi)
 fi
