@@ -6,7 +6,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/cedar-policy/cedar-go/types"
 
@@ -63,7 +62,7 @@ func (s *Set) decide(call *Call, options *Options) (d Decision) {
 	if d, bad := badSession(call, r, relevant); bad {
 		return d
 	}
-	if d, bad := observe(r.arguments, options); bad {
+	if d, bad := observe(call, options); bad {
 		return d
 	}
 	e := &evaluator{request: r, policies: relevant, expired: options.Expired, fingerprint: call.Fingerprint}
@@ -89,16 +88,15 @@ func (s *Set) unreadable(namespace string) (Decision, bool) {
 	return Decision{}, false
 }
 
-// relevant lists the policies whose scope accepts the request, by ID.
+// relevant lists the policies whose scope accepts the request, always in the
+// same order.
 func (s *Set) relevant(namespace string, r *request) []*statement {
-	var found []*statement
+	found := make([]*statement, 0, 32)
 	actions, resources := []types.EntityUID{r.action}, []types.EntityUID{r.resource}
 	for _, p := range s.partsFor(namespace) {
 		found = p.index.candidates(found, actions, resources)
 	}
-	found = slices.DeleteFunc(found, func(s *statement) bool { return !s.scope.matches(r) })
-	slices.SortFunc(found, func(a, b *statement) int { return strings.Compare(a.id, b.id) })
-	return found
+	return slices.DeleteFunc(found, func(s *statement) bool { return !s.scope.matches(r) })
 }
 
 // unhealthy denies when a policy failed validation that could match the call.
@@ -115,12 +113,20 @@ func unhealthy(checks *checks, relevant []*statement) (Decision, bool) {
 	if len(errors) == 0 {
 		return Decision{}, false
 	}
+	slices.SortFunc(errors, byPolicy)
 	return deny(ReasonPolicyUnhealthy, fmt.Sprintf(
 		"policy %s could match the call, but failed validation; fix it", errors[0].Policy), errors...), true
 }
 
 // observe shows the arguments to the observers and looks for changes.
-func observe(arguments *snapshot.Snapshot, options *Options) (Decision, bool) {
+func observe(call *Call, options *Options) (Decision, bool) {
+	if len(options.Observers) == 0 {
+		return Decision{}, false
+	}
+	arguments, err := snapshot.Parse(call.ArgsCanonicalJSON)
+	if err != nil {
+		return deny(ReasonNotRepresentable, err.Error()), true
+	}
 	for _, observer := range options.Observers {
 		view := arguments.View()
 		observer(view)

@@ -127,7 +127,7 @@ func checkAgainstPlain(t *testing.T, seed uint64) (errors, reasons int) {
 			Reasons: sortedIDs(slices.Concat(o.permits, o.forbids), func(id string) string { return id }),
 			Errors:  sortedIDs(o.errors, func(e EvaluationError) string { return e.Policy }),
 		}
-		want := plain(all, r.entities, r.evaluation(approved, call.Fingerprint))
+		want := plain(all, entitiesOf(r), r.evaluation(approved, call.Fingerprint))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("seed %d, approved %t (-plain +indexed):\n%s", seed, approved, diff)
 		}

@@ -4,6 +4,9 @@
 package policy
 
 import (
+	"strings"
+	"unicode/utf8"
+
 	"github.com/cedar-policy/cedar-go/types"
 
 	"github.com/assent-dev/assent/snapshot"
@@ -64,6 +67,9 @@ func (t *toolTypes) mcpArguments(text string) (types.Value, error) {
 }
 
 func stringSet(list []string) types.Set {
+	if len(list) == 0 {
+		return types.Set{}
+	}
 	values := make([]types.Value, 0, len(list))
 	for _, one := range list {
 		values = append(values, types.String(one))
@@ -71,15 +77,39 @@ func stringSet(list []string) types.Set {
 	return types.NewSet(values...)
 }
 
-// stringsJSON gives the words in their order, as canonical JSON.
+// stringsJSON gives the words in their order, as canonical JSON (RFC 8785
+// section 3.2.2.2). It is written here because each decision needs it and the
+// general way costs as much as all policies of a tool.
 func stringsJSON(list []string) (types.Value, error) {
-	tree := make([]any, 0, len(list))
-	for _, one := range list {
-		tree = append(tree, one)
+	text := make([]byte, 0, 64)
+	text = append(text, '[')
+	for i, one := range list {
+		if !utf8.ValidString(one) {
+			return nil, errNotUTF8
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = appendQuoted(text, one)
 	}
-	text, err := snapshot.CanonicalObject(map[string]any{"argv": tree})
-	if err != nil {
-		return nil, err
-	}
-	return types.String(text[len(`{"argv":`) : len(text)-1]), nil
+	return types.String(append(text, ']')), nil
 }
+
+func appendQuoted(to []byte, text string) []byte {
+	to = append(to, '"')
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			to = append(to, '\\', c)
+		case c >= 0x20:
+			to = append(to, c)
+		case strings.IndexByte("\b\t\n\f\r", c) >= 0:
+			to = append(to, '\\', "btnvfr"[c-'\b'])
+		default:
+			to = append(to, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	return append(to, '"')
+}
+
+const hexDigits = "0123456789abcdef"

@@ -6,6 +6,7 @@ package policy
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/cedar-policy/cedar-go"
@@ -55,7 +56,7 @@ func (e *evaluator) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 
 // evaluate asks all policies once, as if the call were approved or not.
 func (e *evaluator) evaluate(approved bool) outcome {
-	o := e.ask(e.request.entities, e.request.evaluation(approved, e.fingerprint))
+	o := e.ask(e.request, e.request.evaluation(approved, e.fingerprint))
 	o.approved = approved
 	return o
 }
@@ -89,8 +90,13 @@ func (e *evaluator) ask(entities types.EntityGetter, request types.Request) (o o
 			o.forbids = append(o.forbids, string(reason.PolicyID))
 		}
 	}
+	slices.Sort(o.permits)
+	slices.Sort(o.forbids)
+	slices.SortFunc(o.errors, byPolicy)
 	return o
 }
+
+func byPolicy(a, b EvaluationError) int { return strings.Compare(a.Policy, b.Policy) }
 
 // conditionError words an error of cedar-go.
 func conditionError(e types.DiagnosticError) string {

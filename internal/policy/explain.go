@@ -6,6 +6,7 @@ package policy
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -48,12 +49,13 @@ func (e *evaluator) nearMisses(approved bool) []NearMiss {
 			continue
 		}
 		for _, part := range s.parts() {
-			if decision, _ := cedar.Authorize(only{part.policy}, e.request.entities, request); decision == types.Deny {
+			if decision, _ := cedar.Authorize(only{part.policy}, e.request, request); decision == types.Deny {
 				misses = append(misses, NearMiss{Policy: s.id, Line: part.pos.Line, Column: part.pos.Column, Condition: part.text})
 				break
 			}
 		}
 	}
+	slices.SortFunc(misses, func(a, b NearMiss) int { return strings.Compare(a.Policy, b.Policy) })
 	return misses
 }
 

@@ -114,6 +114,15 @@ func TestDecide_ObserversCannotChangeTheCall(t *testing.T) {
 	}
 }
 
+func TestDecide_ShowsObserversOnlyCanonicalText(t *testing.T) {
+	t.Parallel()
+	call := payCall(`{"to": "x", "amount": 5}`)
+	got := setOf(t, permitAll).Decide(call, policy.Options{Observers: []func(any){func(any) { t.Error("the observer was asked") }}})
+	if got.Reason != policy.ReasonNotRepresentable {
+		t.Errorf("decision = %+v, want NotRepresentable", got)
+	}
+}
+
 func TestDecide_StopsAtTheTimeBudget(t *testing.T) {
 	t.Parallel()
 	set := setOf(t, permitAll)

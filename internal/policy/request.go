@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/cedar-policy/cedar-go/types"
 
@@ -31,10 +32,25 @@ type request struct {
 	principal types.Entity
 	action    types.EntityUID
 	resource  types.EntityUID
-	entities  types.EntityMap
-	context   types.RecordMap // without the facts about approval
-	session   types.Record
-	arguments *snapshot.Snapshot
+	// invocation and session are context.invocation and, if hasSession,
+	// context.session.
+	invocation types.Record
+	session    types.Record
+	hasSession bool
+	// attributes makes those of the resource, when a policy asks for them.
+	attributes func() types.Record
+}
+
+// Get gives the entities of the request: the principal and the resource.
+func (r *request) Get(uid types.EntityUID) (types.Entity, bool) {
+	switch uid {
+	case r.principal.UID:
+		return r.principal, true
+	case r.resource:
+		return types.Entity{UID: uid, Attributes: r.attributes()}, true
+	default:
+		return types.Entity{}, false
+	}
 }
 
 // refusal is why a call cannot be put before policies at all.
@@ -46,35 +62,33 @@ type refusal struct {
 // Error gives the message.
 func (r *refusal) Error() string { return r.message }
 
-// newRequest translates a call. The errors are refusals.
+// newRequest translates a call. The errors are refusals. The arguments are a
+// fresh and strict decode of the frozen text; that the text is canonical, and
+// the one that was sealed, is for those to check who hand it in.
 func newRequest(call *Call, tool *toolTypes) (*request, error) {
-	snap, err := snapshot.Parse(call.ArgsCanonicalJSON)
+	view, err := snapshot.DecodeText(call.ArgsCanonicalJSON)
 	if err != nil {
 		return nil, &refusal{ReasonNotRepresentable, fmt.Sprintf("tool %s: %v", tool.label(), err)}
 	}
 	if tool.problem != "" {
 		return nil, &refusal{ReasonNotRepresentable, fmt.Sprintf("tool %s: %s", tool.label(), tool.problem)}
 	}
-	invocation, err := tool.invocation(call, snap.View())
+	invocation, err := tool.invocation(call, view)
 	if err != nil {
 		return nil, err
 	}
 	r := &request{
-		principal: principalEntity(call.Principal),
-		action:    tool.action,
-		resource:  tool.resource,
-		context:   types.RecordMap{"invocation": invocation},
-		arguments: snap,
+		principal:  principalEntity(call.Principal),
+		action:     tool.action,
+		resource:   tool.resource,
+		invocation: invocation,
+		hasSession: call.HasSession,
+		attributes: sync.OnceValue(func() types.Record { return tool.attributes(call) }),
 	}
 	if call.HasSession {
 		if r.session, err = sessionRecord(call.SessionContext); err != nil {
 			return nil, &refusal{ReasonContextInvalid, fmt.Sprintf("the session's context: %v", err)}
 		}
-		r.context["session"] = r.session
-	}
-	r.entities = types.EntityMap{
-		r.principal.UID: r.principal,
-		r.resource:      {UID: r.resource, Attributes: tool.attributes(call)},
 	}
 	return r, nil
 }
@@ -83,15 +97,17 @@ func newRequest(call *Call, tool *toolTypes) (*request, error) {
 // receipts alone; the text is empty, never absent, so that a policy can compare
 // it without a test.
 func (r *request) evaluation(approved bool, fingerprint string) types.Request {
-	context := make(types.RecordMap, len(r.context)+2)
-	for name, value := range r.context {
-		context[name] = value
-	}
 	if !approved {
 		fingerprint = ""
 	}
-	context["has_human_approval"] = types.Boolean(approved)
-	context["approved_fingerprint"] = types.String(fingerprint)
+	context := types.RecordMap{
+		"invocation":           r.invocation,
+		"has_human_approval":   types.Boolean(approved),
+		"approved_fingerprint": types.String(fingerprint),
+	}
+	if r.hasSession {
+		context["session"] = r.session
+	}
 	return types.Request{
 		Principal: r.principal.UID, Action: r.action, Resource: r.resource,
 		Context: types.NewRecord(context),

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cedar-policy/cedar-go/types"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/assent-dev/assent/snapshot"
 )
 
 func TestPrincipalEntity_MapsOnlyTheExactFormOfServiceAccounts(t *testing.T) {
@@ -61,8 +63,7 @@ func TestNewRequest_RefusesCallsThatContradictTheContract(t *testing.T) {
 		change func(*Call)
 		want   string
 	}{
-		"arguments that are no JSON":          {func(c *Call) { c.ArgsCanonicalJSON = `{` }, "tool team/pay: refused at stage snapshot: Syntax at /0: not a JSON text; send exactly one JSON value as RFC 8259 defines it"},
-		"arguments that are not canonical":    {func(c *Call) { c.ArgsCanonicalJSON = `{"a": "x"}` }, "tool team/pay: refused at stage snapshot: NotCanonical: the text is not in canonical form (RFC 8785); prepare the call again"},
+		"arguments that are no JSON":          {func(c *Call) { c.ArgsCanonicalJSON = `{` }, "tool team/pay: refused at stage decode: Syntax at /0: not a JSON text; send exactly one JSON value as RFC 8259 defines it"},
 		"arguments that are no object":        {func(c *Call) { c.ArgsCanonicalJSON = `[]` }, "tool team/pay: the text is not a JSON object"},
 		"an argument that is not declared":    {func(c *Call) { c.ArgsCanonicalJSON = `{"a":"x","b":1}` }, "tool team/pay: the call has an argument that the contract does not declare; prepare the call again"},
 		"an argument that is missing":         {func(c *Call) { c.ArgsCanonicalJSON = `{}` }, "tool team/pay, argument a: the call lacks an argument that the contract always sets; prepare the call again"},
@@ -72,7 +73,7 @@ func TestNewRequest_RefusesCallsThatContradictTheContract(t *testing.T) {
 		"arguments declared twice":            {func(c *Call) { c.Tool.Arguments = append(c.Tool.Arguments, c.Tool.Arguments[0]) }, "tool team/pay: two arguments have the same name; name each argument once"},
 		"an effect of another kind":           {func(c *Call) { c.Effect.Kind = EffectHTTP }, "tool team/pay: the effect is not of the kind that the contract declares; prepare the call again"},
 		"an effect of an unknown kind":        {func(c *Call) { c.Effect.Kind, c.Tool.EffectKind = "wasm", "wasm" }, "tool team/pay: the effect is not of the kind that the contract declares; prepare the call again"},
-		"a word that is no text":              {func(c *Call) { c.Effect.Argv = []string{"\xff"} }, "tool team/pay: refused at stage snapshot: InvalidUTF8 at /0/0: a string is not well-formed UTF-8; encode it as UTF-8"},
+		"a word that is no text":              {func(c *Call) { c.Effect.Argv = []string{"\xff"} }, "tool team/pay: a word of the effect is not UTF-8, which no JSON text can hold"},
 		"mapped arguments that are no JSON":   {mcp("{"), "tool team/pay: refused at stage snapshot: Syntax at /0: not a JSON text; send exactly one JSON value as RFC 8259 defines it"},
 		"mapped arguments that are no object": {mcp("[]"), "tool team/pay: the text is not a JSON object"},
 		"a mapped argument of another type":   {mcp(`{"n":"x"}`), "tool team/pay: a value does not have the type that the contract declares; prepare the call again"},
@@ -155,7 +156,31 @@ func TestRequest_ConformsToTheSchema(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := v.validator.Entities(r.entities); err != nil {
+	if err := v.validator.Entities(entitiesOf(r)); err != nil {
 		t.Error(err)
+	}
+}
+
+// The words of a command are written by code of our own; it must agree with the
+// general way on every text.
+func TestStringsJSON_IsCanonical(t *testing.T) {
+	t.Parallel()
+	all := make([]byte, 128)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	for _, list := range [][]string{nil, {""}, {"a", "b"}, {string(all)}, {"\u007f\u0080\u2028\u2029é日\U0001F600", "</script>"}} {
+		tree := make([]any, 0, len(list))
+		for _, one := range list {
+			tree = append(tree, one)
+		}
+		want, err := snapshot.New(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := stringsJSON(list)
+		if err != nil || string(got.(types.String)) != want.Canonical() {
+			t.Errorf("stringsJSON(%q) = %q, %v; want %q", list, got, err, want.Canonical())
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cedar-policy/cedar-go/types"
@@ -22,6 +23,8 @@ type Set struct {
 	parts map[string]*part
 	// checks by namespace: validation against the tools there.
 	checks map[string]*checks
+	// digests by namespace, worked out when somebody asks.
+	digests sync.Map
 }
 
 // part is the policies of one namespace, or of the cluster.
@@ -166,8 +169,13 @@ func (s *Set) partsFor(namespace string) [2]*part {
 // changes with each change of a policy there or in the cluster, and with
 // nothing else.
 func (s *Set) Digest(namespace string) string {
-	parts := s.partsFor(namespace)
-	return digest("policySet", []string{parts[0].digest, parts[1].digest})
+	known, ok := s.digests.Load(namespace)
+	if !ok {
+		parts := s.partsFor(namespace)
+		known = digest("policySet", []string{parts[0].digest, parts[1].digest})
+		s.digests.Store(namespace, known)
+	}
+	return known.(string)
 }
 
 // Len is the number of policies in the set.

@@ -61,7 +61,8 @@ type Compiled struct {
 // statement is one policy of a text.
 type statement struct {
 	id     string
-	index  int    // in the text
+	start  cedartext.Position
+	end    int    // offset in the text
 	name   string // the @id annotation
 	source *Compiled
 	policy *cedar.Policy
@@ -127,7 +128,8 @@ func (c *Compiled) parse() {
 	for i, policy := range list {
 		c.statements = append(c.statements, &statement{
 			id:     fmt.Sprintf("%s#%d", c.Key(), i),
-			index:  i,
+			start:  document.Policies[i].Pos,
+			end:    document.Tokens[document.Policies[i].Last].End(),
 			name:   string(policy.Annotations()["id"]),
 			source: c,
 			policy: policy,
@@ -149,11 +151,12 @@ func countProblem(read, parsed, ended int) (message string, ok bool) {
 	}
 }
 
-// document reads the text once more, with the places of everything, and finds
-// the policy in it. That it can be read was seen when the text was compiled.
+// document reads the policy once more, with the places of everything in it:
+// they are needed seldom, and would take much room. That it can be read was seen
+// when the text was compiled.
 func (s *statement) document() (*cedartext.Document, *cedartext.Policy) {
-	document, _ := cedartext.Parse(s.source.source.Text)
-	return document, &document.Policies[s.index]
+	document, _ := cedartext.ParseFrom(s.source.source.Text[:s.end], s.start)
+	return document, &document.Policies[0]
 }
 
 func (c *Compiled) problem(pos cedartext.Position, message string) Problem {

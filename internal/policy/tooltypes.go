@@ -5,7 +5,6 @@ package policy
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -25,6 +24,8 @@ type toolTypes struct {
 	arguments []typedArgument
 	mcp       *shape
 	byName    map[string]*typedArgument
+	// contract is context.invocation.contract, the same for each call.
+	contract types.Record
 }
 
 type typedArgument struct {
@@ -52,6 +53,9 @@ func newToolTypes(tool *Tool) *toolTypes {
 		t.problem = "two arguments have the same name; name each argument once"
 	}
 	t.mcp = mcpShape(tool)
+	t.contract = types.NewRecord(types.RecordMap{
+		"name": types.String(tool.Name), "version": types.String(tool.Version), "hash": types.String(tool.ContractHash),
+	})
 	return t
 }
 
@@ -106,21 +110,20 @@ func (t *toolTypes) invocation(call *Call, view any) (types.Record, error) {
 	if !ok {
 		return types.Record{}, t.refuse("", errNotObject)
 	}
-	parts := argumentRecords{values: types.RecordMap{}, json: types.RecordMap{}, lengths: types.RecordMap{}, addresses: types.RecordMap{}}
-	for _, name := range slices.Sorted(maps.Keys(tree)) {
-		argument, ok := t.byName[name]
-		if !ok {
-			return types.Record{}, t.refuse("", errSurplus)
-		}
-		if err := parts.add(argument, tree[name]); err != nil {
-			return types.Record{}, t.refuse(name, err)
-		}
-	}
+	parts := argumentRecords{values: make(types.RecordMap, len(tree))}
+	known := 0
 	for i := range t.arguments {
 		a := &t.arguments[i]
-		if _, ok := parts.values[types.String(a.name)]; a.required && !ok {
-			return types.Record{}, t.refuse(a.name, errMissing)
+		value, ok := tree[a.name]
+		if ok {
+			known++
 		}
+		if err := parts.add(a, value); err != nil {
+			return types.Record{}, t.refuse(a.name, err)
+		}
+	}
+	if known != len(tree) {
+		return types.Record{}, t.refuse("", errSurplus)
 	}
 	resolved, err := t.resolved(&call.Effect)
 	if err != nil {
@@ -132,13 +135,9 @@ func (t *toolTypes) invocation(call *Call, view any) (types.Record, error) {
 		"argument_lengths":    types.NewRecord(parts.lengths),
 		"argument_addresses":  types.NewRecord(parts.addresses),
 		"args_canonical_json": types.String(call.ArgsCanonicalJSON),
-		"contract": types.NewRecord(types.RecordMap{
-			"name":    types.String(t.tool.Name),
-			"version": types.String(t.tool.Version),
-			"hash":    types.String(t.tool.ContractHash),
-		}),
-		"resolved":    resolved,
-		"fingerprint": types.String(call.Fingerprint),
+		"contract":            t.contract,
+		"resolved":            resolved,
+		"fingerprint":         types.String(call.Fingerprint),
 	}), nil
 }
 
@@ -156,10 +155,17 @@ type argumentRecords struct {
 	values, json, lengths, addresses types.RecordMap
 }
 
+// add puts one declared argument into the records; null is how an absent one
+// looks.
 func (p *argumentRecords) add(a *typedArgument, v any) error {
 	value, err := a.shape.value(v)
-	if err != nil || value == nil {
+	switch {
+	case err != nil:
 		return err
+	case value == nil && a.required:
+		return errMissing
+	case value == nil:
+		return nil
 	}
 	name := types.String(a.name)
 	p.values[name] = value
@@ -168,17 +174,25 @@ func (p *argumentRecords) add(a *typedArgument, v any) error {
 		if err != nil {
 			return errAddress
 		}
-		p.addresses[name] = address
+		put(&p.addresses, name, address)
 	}
 	if array, ok := v.([]any); ok {
-		p.lengths[name] = types.Long(len(array))
+		put(&p.lengths, name, types.Long(len(array)))
 	}
 	if a.shape.kind == shapeSet || a.shape.kind == shapeRecord {
 		snap, err := snapshot.New(v)
 		if err == nil {
-			p.json[name] = types.String(snap.Canonical())
+			put(&p.json, name, types.String(snap.Canonical()))
 		}
 		return err
 	}
 	return nil
+}
+
+// put makes the map when there is something to put in: most tools need none.
+func put(to *types.RecordMap, name types.String, value types.Value) {
+	if *to == nil {
+		*to = types.RecordMap{}
+	}
+	(*to)[name] = value
 }

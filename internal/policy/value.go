@@ -29,6 +29,7 @@ const (
 	errSurplus   unrepresentable = "the call has an argument that the contract does not declare; prepare the call again"
 	errNotObject unrepresentable = "the text is not a JSON object"
 	errTooLong   unrepresentable = "the text is too long"
+	errNotUTF8   unrepresentable = "a word of the effect is not UTF-8, which no JSON text can hold"
 )
 
 // value turns a decoded JSON value into a Cedar value of the shape. It is built

@@ -10,7 +10,13 @@ import "fmt"
 // serves messages only: where cedar-go and Parse disagree, cedar-go is right.
 // The error is nil or an [*Error].
 func Parse(text string) (*Document, *Error) {
-	p := &parser{tokens: Scan(text)}
+	return ParseFrom(text, Position{Line: 1, Column: 1})
+}
+
+// ParseFrom reads what follows a place, and counts on from there. With a text
+// that is cut behind a policy it reads that policy alone.
+func ParseFrom(text string, from Position) (*Document, *Error) {
+	p := &parser{tokens: scanFrom(text, from)}
 	d := &Document{Text: text, Tokens: p.tokens}
 	for p.peek().Kind != KindEOF {
 		policy := p.policy()

@@ -54,8 +54,13 @@ type scanner struct {
 // scanning goes on behind it: the caller wants to see every bracket, however
 // broken the rest is.
 func Scan(text string) []Token {
-	s := &scanner{text: text, pos: Position{Line: 1, Column: 1}}
-	tokens := make([]Token, 0, len(text)/4+1)
+	return scanFrom(text, Position{Line: 1, Column: 1})
+}
+
+// scanFrom scans what follows a place, and counts on from there.
+func scanFrom(text string, from Position) []Token {
+	s := &scanner{text: text, pos: from}
+	tokens := make([]Token, 0, (len(text)-from.Offset)/4+1)
 	for {
 		s.skipBlank()
 		start := s.pos
