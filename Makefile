@@ -84,9 +84,11 @@ bench: $(BIN)/benchstat ## Run the benchmarks into dist/bench.txt; BASE=FILE com
 
 .PHONY: generate
 generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Generate deepcopy, CRDs, RBAC, webhooks, chart files and docs/api.md.
-	rm -f config/crd/*.yaml
 	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
-	$(BIN)/controller-gen crd paths=./api/... output:crd:dir=config/crd
+	rm -rf dist/crd
+	$(BIN)/controller-gen crd paths=./api/... output:crd:dir=dist/crd
+	rm -f config/crd/*.yaml
+	cp dist/crd/*.yaml config/crd/
 	$(BIN)/controller-gen rbac:roleName=assent $(MARKED) output:rbac:dir=config/rbac
 	$(BIN)/controller-gen webhook $(MARKED) output:webhook:dir=config/webhook
 	go run ./hack/generate
