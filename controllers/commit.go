@@ -71,6 +71,9 @@ func (r *ProposalReconciler) grant(ctx context.Context, f *facts, plan proposal.
 	next := f.Proposal.DeepCopy()
 	setPlan(next, plan, r.Now())
 	setDispatch(next, expected, plan, r.Now(), r.Settings().StartTimeout)
+	if err := proposal.SealGrant(f.Keys, next); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := r.recordGrant(ctx, next, f, &plan); err != nil {
 		return r.auditUnavailable(ctx, f.Proposal, err)
 	}
@@ -91,8 +94,9 @@ func setDispatch(p *v1alpha1.ToolProposal, expected *batchv1.Job, plan proposal.
 		JobNamespace: expected.Namespace,
 		JobName:      expected.Name,
 		TemplateHash: expected.Annotations[v1alpha1.AnnotationTemplateHash],
-		Time:         metav1.NewTime(now),
-		Deadline:     metav1.NewTime(now.Add(start)),
+		// Whole seconds, as they are stored: the seal covers the stored text.
+		Time:     metav1.NewTime(now.Truncate(time.Second)),
+		Deadline: metav1.NewTime(now.Truncate(time.Second).Add(start)),
 	}
 	if plan.Approval != nil {
 		for _, receipt := range plan.Approval.Receipts {

@@ -78,17 +78,18 @@ func (c *Config) gatherContract(ctx context.Context, from client.Reader, f *fact
 }
 
 // gatherReceipts reads the receipts and asks anew for each whether its
-// approver may still approve: rights are taken away for a reason.
+// approver may still approve: rights are taken away for a reason. Nothing is
+// asked about receipts that admission did not seal for this call, of which
+// there could be any number.
 func (c *Config) gatherReceipts(ctx context.Context, from client.Reader, f *facts) error {
 	receipts, err := observe.Receipts(ctx, from, f.Proposal)
 	if err != nil {
 		return err
 	}
 	for i := range receipts {
-		r := &receipts[i]
-		fact := proposal.ReceiptFacts{Receipt: r}
-		if i < proposal.MaxReceipts && r.Spec.Approver != nil && r.Spec.ProposalRef.UID == f.Proposal.UID {
-			fact.Authorized, err = observe.MayApprove(ctx, c.Client, r.Namespace, f.Proposal.Spec.Tool, r.Spec.Approver)
+		fact := proposal.ReceiptFacts{Receipt: &receipts[i]}
+		if proposal.BindsReceipt(f.Keys, f.Proposal, fact.Receipt) {
+			fact.Authorized, err = observe.MayApprove(ctx, c.Client, f.Proposal.Namespace, f.Proposal.Spec.Tool, fact.Receipt.Spec.Approver)
 			if err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/audit"
 	"github.com/assent-dev/assent/internal/job"
 	"github.com/assent-dev/assent/internal/proposal"
 )
@@ -42,6 +43,9 @@ func (r *ProposalReconciler) follow(ctx context.Context, cached *v1alpha1.ToolPr
 	if p.Status.Phase.Terminal() || p.Status.Dispatch == nil || p.UID != cached.UID {
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
+	if err := r.authentic(p); err != nil {
+		return r.tampered(ctx, p)
+	}
 	state, err := r.observeRun(ctx, p)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -51,6 +55,35 @@ func (r *ProposalReconciler) follow(ctx context.Context, cached *v1alpha1.ToolPr
 		return r.resume(ctx, state)
 	}
 	return r.applyStep(ctx, state, step)
+}
+
+// authentic checks that grant and result in the status are the operator's own.
+func (r *ProposalReconciler) authentic(p *v1alpha1.ToolProposal) error {
+	if err := proposal.VerifyGrant(r.Keys(), p); err != nil {
+		return err
+	}
+	if p.Status.Result == nil {
+		return nil
+	}
+	return proposal.VerifyStoredResult(r.Keys(), p)
+}
+
+// tampered ends a call whose status somebody else wrote. Whether anything ran
+// is only known where nothing was redeemed.
+func (r *ProposalReconciler) tampered(ctx context.Context, p *v1alpha1.ToolProposal) (ctrl.Result, error) {
+	next := p.DeepCopy()
+	next.Status.Phase = v1alpha1.PhaseInvalid
+	if p.Status.RedeemedBy != nil {
+		next.Status.Phase = v1alpha1.PhaseIndeterminate
+	}
+	next.Status.Reason = v1alpha1.ReasonStatusTampered
+	next.Status.Message = "somebody else wrote a grant or a result into the status; nothing is done on its account"
+	setCompleted(next, r.Now())
+	alarm := audit.IntegrityAlarm{Reason: next.Status.Reason, Objects: []string{"ToolProposal/" + p.Namespace + "/" + p.Name}}
+	if err := r.record(ctx, next, alarm, ""); err != nil {
+		return r.auditUnavailable(ctx, p, err)
+	}
+	return ctrl.Result{}, r.writeStatus(ctx, p, next)
 }
 
 func (r *ProposalReconciler) applyStep(ctx context.Context, state *run, step proposal.Step) (ctrl.Result, error) {

@@ -92,6 +92,8 @@ func (s *Server) readProposal(ctx context.Context, c *claim, req attest.RedeemRe
 	switch {
 	case d == nil || d.JobNamespace != c.pod.Namespace:
 		return refuse(http.StatusConflict, "the call was not granted to a Job in the Pod's namespace")
+	case proposal.VerifyGrant(s.Keys(), p) != nil:
+		return refuse(http.StatusConflict, "the grant in the status is not this operator's")
 	case p.Status.Phase.Terminal() || p.Status.Result != nil:
 		return refuse(http.StatusConflict, "the call has ended")
 	case p.DeletionTimestamp != nil:

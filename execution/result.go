@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/job"
 	"github.com/assent-dev/assent/internal/observe"
+	"github.com/assent-dev/assent/internal/proposal"
 )
 
 // errorOutputMaxBytes is how much of the error output the status keeps.
@@ -108,7 +110,11 @@ func (s *Server) store(ctx context.Context, p *v1alpha1.ToolProposal, report att
 		return err
 	}
 	p.Status.Result = resultOf(report, sensitive)
-	p.Status.Result.Time = metav1.NewTime(s.Now())
+	// Whole seconds, as they are stored: the seal covers the stored text.
+	p.Status.Result.Time = metav1.NewTime(s.Now().Truncate(time.Second))
+	if err := proposal.SealStoredResult(s.Keys(), p); err != nil {
+		return err
+	}
 	return s.Client.Status().Update(ctx, p)
 }
 

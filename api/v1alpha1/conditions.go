@@ -89,7 +89,8 @@ const ConditionDispatched = "Dispatched"
 // whatever the end; the reason is that of status.reason.
 //
 // Reasons for True: Succeeded, ToolFailed, TimedOut, NeverStarted, PodSpecDrift,
-// ResultSchemaViolation, ResultLost, NameSquatted and those of the decision.
+// ResultSchemaViolation, ResultLost, NameSquatted, StatusTampered and those
+// of the decision.
 const ConditionCompleted = "Completed"
 
 // Reasons of a ToolProposal, in status.reason and its conditions.
@@ -100,6 +101,9 @@ const (
 	// ReasonUnsealed says that the object carries no seal of this operator for
 	// exactly what it says: it did not pass admission as it stands.
 	ReasonUnsealed = "Unsealed"
+	// ReasonStatusTampered says that somebody else wrote a grant or a result
+	// into the status.
+	ReasonStatusTampered = "StatusTampered"
 	// ReasonOldEncoding says that the call was prepared by another version of
 	// the encoding. It is never prepared anew silently.
 	ReasonOldEncoding = "OldEncoding"

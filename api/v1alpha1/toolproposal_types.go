@@ -201,6 +201,15 @@ type Dispatch struct {
 	// +optional
 	// +listType=atomic
 	Receipts []ConsumedReceipt `json:"receipts,omitempty"`
+	// keyID names the signing key that seal was made with.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	KeyID string `json:"keyID"`
+	// seal authenticates the grant, in hex: a grant that somebody else wrote
+	// into the status is none.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Seal string `json:"seal"`
 }
 
 // Redemption says which Pod fetched the call. It is written once.
@@ -261,6 +270,15 @@ type Result struct {
 	// mediaType of the response.
 	// +optional
 	MediaType string `json:"mediaType,omitempty"`
+	// keyID names the signing key that seal was made with.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	KeyID string `json:"keyID"`
+	// seal authenticates the report, in hex: a result that somebody else wrote
+	// into the status is none.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Seal string `json:"seal"`
 	// parsed is the output as JSON text, read by the manifest's output format.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536

@@ -268,3 +268,8 @@ func jsonOf(t *testing.T, o any) string {
 }
 
 func asStatus(err error, into *apierrors.APIStatus) bool { return errors.As(err, into) }
+
+func repeat(s string, n int) string { return strings.Repeat(s, n) }
+
+// noCancel is for cleaning up after a test's own context has ended.
+func noCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
