@@ -96,3 +96,10 @@ func (p *conditionParser) constant() (string, bool) {
 
 // holds decides one comparison.
 func (c comparison) holds(text string) bool { return (text == c.constant) != c.negated }
+
+// CheckCondition reports whether a text is a condition that a conditional can
+// have: comparisons of names with constants, joined by "and".
+func CheckCondition(text string) error {
+	_, err := parseCondition(text)
+	return err
+}
