@@ -101,7 +101,7 @@ func (d *decoder) decode(text string, lim limits, fffd replacement) *fault {
 	if f := d.value(k); f != nil {
 		return f
 	}
-	if _, err := d.tokens.ReadToken(); err != io.EOF {
+	if _, err := d.tokens.ReadToken(); !errors.Is(err, io.EOF) {
 		return refuse(ReasonTrailingData)
 	}
 	return nil
@@ -165,7 +165,7 @@ func (d *decoder) nested(begin kind, read func() (int, *fault)) *fault {
 	if f != nil {
 		return f
 	}
-	d.steps[at].index = int32(n)
+	d.steps[at].index = index(n)
 	d.depth--
 	return nil
 }
@@ -209,7 +209,7 @@ func (d *decoder) object() (int, *fault) {
 
 // member reads the member whose name was read last.
 func (d *decoder) member(ordinal int) *fault {
-	m := member{name: int32(len(d.texts)), from: int32(len(d.steps)), ordinal: int32(ordinal)}
+	m := member{name: index(len(d.texts)), from: index(len(d.steps)), ordinal: index(ordinal)}
 	if f := d.string(kindName); f != nil {
 		return f
 	}
@@ -220,7 +220,7 @@ func (d *decoder) member(ordinal int) *fault {
 	if f := d.counted(k); f != nil {
 		return f
 	}
-	m.to = int32(len(d.steps))
+	m.to = index(len(d.steps))
 	d.members = append(d.members, m)
 	return nil
 }

@@ -205,7 +205,7 @@ func (w *walker) enter(begin kind, address uintptr, n int) *fault {
 	}
 	w.values += n
 	w.open = append(w.open, address)
-	w.steps = append(w.steps, step{kind: begin, index: int32(n)})
+	w.steps = append(w.steps, step{kind: begin, index: index(n)})
 	return nil
 }
 
@@ -238,6 +238,7 @@ func (w *walker) overlapping() bool {
 // reachable, and reflect makes it escape to the heap, where nothing moves.
 type addressSet struct {
 	slots []uintptr
+	mask  uint64 // their number, a power of two, less one
 	count int
 }
 
@@ -248,7 +249,7 @@ const minSlots = 16
 // emptying it would cost more than filling a small one.
 func (s *addressSet) reset() {
 	if len(s.slots) > minSlots*(1+s.count) {
-		s.slots = nil
+		s.slots, s.mask = nil, 0
 	}
 	clear(s.slots)
 	s.count = 0
@@ -272,9 +273,8 @@ func (s *addressSet) add(address uintptr) bool {
 func (s *addressSet) find(address uintptr) *uintptr {
 	// Fibonacci hashing; the low bits of addresses carry no information.
 	const golden = 0x9E3779B97F4A7C15
-	mask := uint64(len(s.slots) - 1)
 	for i := uint64(address) * golden >> 32; ; i++ {
-		slot := &s.slots[i&mask]
+		slot := &s.slots[i&s.mask]
 		if *slot == address || *slot == 0 {
 			return slot
 		}
@@ -283,7 +283,8 @@ func (s *addressSet) find(address uintptr) *uintptr {
 
 func (s *addressSet) grow() {
 	old := s.slots
-	s.slots = make([]uintptr, max(minSlots, 2*len(old)))
+	s.mask = max(minSlots-1, 2*s.mask+1)
+	s.slots = make([]uintptr, s.mask+1)
 	for _, address := range old {
 		if address != 0 {
 			*s.find(address) = address

@@ -13,11 +13,18 @@
 //
 // The way of a call through the package ([Prepare]):
 //
-//	raw text ─▶ Decode: size, UTF-8, strict JSON, limits ─▶ tree
-//	tree ─▶ schema step, exactly once ─▶ tree
-//	tree ─▶ New: detach and validate the copy ─▶ RFC 8785 text ─▶ self-check ─▶ SHA-256
+//	raw text
+//	   │  Decode: size, UTF-8, strict JSON, limits
+//	   ▼
+//	requested value
+//	   │  the schema step, exactly once
+//	   ▼
+//	effective value
+//	   │  New: detach, validate the copy, write it as RFC 8785 says, self-check, hash
+//	   ▼
+//	Snapshot
 //
-// What comes out is a [Snapshot]: a string and its digest. Policy, approver and
+// A [Snapshot] is a string and its digest. Policy, approver and
 // executor each get a view, decoded afresh from that string, and [Snapshot.Matches]
 // tells whether a policy changed its own. [ProposalHash] and [Hash] bind the
 // text to everything else a decision rests on.

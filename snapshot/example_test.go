@@ -46,8 +46,7 @@ func ExampleDecode_refused() {
 	_, err := snapshot.Decode(`{"account": 9007199254740993}`)
 	fmt.Println(err)
 
-	var refused *snapshot.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*snapshot.Error](err); ok {
 		fmt.Println(refused.Stage, refused.Reason, refused.Path)
 	}
 	// Output:

@@ -171,7 +171,11 @@ func (b *graphBuilder) next() byte {
 // strange values, each outside the domain.
 var strange = []any{
 	math.NaN(), math.Copysign(0, -1), int64(1)<<60 + 1, "\xff", "\uFFFF", []any(nil), map[string]any(nil),
-	time.Unix(0, 0), struct{}{}, new("x"), []string{}, float32(1), complex(1, 1),
+	time.Unix(0, 0),
+	struct{}{},
+	new("x"),
+	[]string{},
+	float32(1), complex(1, 1),
 }
 
 func (b *graphBuilder) value(depth int) any {

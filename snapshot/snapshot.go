@@ -89,7 +89,9 @@ func (e *schemaError) Unwrap() []error { return []error{e.refusal, e.cause} }
 // hideText finds the refusal in an error of a schema step, or makes one.
 func hideText(cause error) error {
 	refusal := &Error{Stage: StageSchema, Reason: ReasonSchema}
-	errors.As(cause, &refusal)
+	if known, ok := errors.AsType[*Error](cause); ok {
+		refusal = known
+	}
 	return &schemaError{refusal: refusal, cause: cause}
 }
 

@@ -46,6 +46,11 @@ type tree struct {
 	numbers []float64
 }
 
+// index converts a position in one of the lists.
+func index(n int) int32 {
+	return int32(n) //nolint:gosec // the limits of records keep it below 2^23
+}
+
 // extent is where a text lies among the bytes of a tree.
 type extent struct{ from, to int32 }
 
@@ -53,8 +58,8 @@ func (t *tree) add(k kind) { t.steps = append(t.steps, step{kind: k}) }
 
 // addText adds the bytes from the given offset on as a text.
 func (t *tree) addText(k kind, from int) {
-	t.steps = append(t.steps, step{kind: k, index: int32(len(t.texts))})
-	t.texts = append(t.texts, extent{int32(from), int32(len(t.bytes))})
+	t.steps = append(t.steps, step{kind: k, index: index(len(t.texts))})
+	t.texts = append(t.texts, extent{index(from), index(len(t.bytes))})
 }
 
 // text returns a text by its index.
@@ -64,7 +69,7 @@ func (t *tree) text(index int32) []byte {
 }
 
 func (t *tree) addNumber(f float64) {
-	t.steps = append(t.steps, step{kind: kindNumber, index: int32(len(t.numbers))})
+	t.steps = append(t.steps, step{kind: kindNumber, index: index(len(t.numbers))})
 	t.numbers = append(t.numbers, f)
 }
 
@@ -188,11 +193,8 @@ func (t *tree) encode(text []byte, lim limits) ([]byte, *fault) {
 
 // needsComma reports whether a comma separates two neighbouring steps.
 func needsComma(before, after kind) bool {
-	switch before {
-	case kindBeginArray, kindBeginObject, kindName:
-		return false
-	}
-	return after != kindEndArray && after != kindEndObject
+	begins := before == kindBeginArray || before == kindBeginObject || before == kindName
+	return !begins && after != kindEndArray && after != kindEndObject
 }
 
 // appendStep writes one step; a name brings its colon. Strings are well-formed,
