@@ -100,8 +100,8 @@ type refusal struct {
 
 // refuse prints a refusal and sets the exit code. Only -o json tells where.
 func (o *snapshotOptions) refuse(err error, streams Streams) error {
-	var refused *snapshot.Error
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*snapshot.Error](err)
+	if !ok {
 		return err
 	}
 	r := refusal{Stage: refused.Stage, Reason: refused.Reason}

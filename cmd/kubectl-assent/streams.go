@@ -49,8 +49,7 @@ func finish(err error, streams Streams) int {
 		return exitDone
 	}
 	code := exitError
-	var exit *ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*ExitError](err); ok {
 		code = exit.Code
 		if exit.Err == nil {
 			return code
