@@ -129,7 +129,7 @@ func (h *receipts) checkApprover(ctx context.Context, p *v1alpha1.ToolProposal, 
 	if err != nil {
 		return err
 	}
-	reason, message := proposal.CheckApprover(p, rules, r.Spec.Approver, authorized)
+	reason, message := proposal.CheckApprover(p, rules, r.Spec.Approver, r.Spec.Decision, authorized)
 	if reason == "" {
 		return nil
 	}

@@ -138,7 +138,7 @@ func TestSign_ChecksEveryField(t *testing.T) {
 		"iteration " + neg:                           proposal(func(s *attest.ProposalSeal) { s.Iteration = new(int64(-1)) }),
 		"batch.id " + name:                           proposal(func(s *attest.ProposalSeal) { s.Batch.ID = "" }),
 		"batch.size " + atLeast1:                     proposal(func(s *attest.ProposalSeal) { s.Batch.Size = 0 }),
-		"encoding must be v1":                        proposal(func(s *attest.ProposalSeal) { s.Encoding = "v2" }),
+		"encoding " + name:                           proposal(func(s *attest.ProposalSeal) { s.Encoding = "" }),
 		"epoch " + neg:                               proposal(func(s *attest.ProposalSeal) { s.Epoch = -1 }),
 		"issuedAt must be set":                       proposal(func(s *attest.ProposalSeal) { s.IssuedAt = time.Time{} }),
 		"expiresAt must be later than issuedAt":      proposal(func(s *attest.ProposalSeal) { s.ExpiresAt = new(s.IssuedAt) }),

@@ -146,7 +146,9 @@ func (s ProposalSeal) check() error {
 	if s.Iteration != nil {
 		f.notNegative("iteration", *s.Iteration)
 	}
-	f.require(s.Encoding == EncodingV1, "encoding", "must be "+EncodingV1)
+	// Which version it must be is for those to say who rely on the hashes: a
+	// valid seal of another version is told apart from no seal at all.
+	f.name("encoding", s.Encoding)
 	f.notNegative("epoch", s.Epoch)
 	f.time("issuedAt", s.IssuedAt)
 	if s.ExpiresAt != nil {

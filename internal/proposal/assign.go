@@ -3,7 +3,11 @@
 
 package proposal
 
-import "github.com/assent-dev/assent/api/v1alpha1"
+import (
+	"slices"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+)
 
 // assign gives receipts to requirements so that as many places as possible are
 // filled, each by a different receipt, and returns the receipts that were
@@ -43,7 +47,7 @@ type matching struct {
 // place finds a place for the receipt, moving others if it must.
 func (m *matching) place(receipt int, tried map[int]bool) bool {
 	for p, group := range m.places {
-		if tried[p] || !contains(m.receipts[receipt].Spec.Approver.Groups, group) {
+		if tried[p] || !slices.Contains(m.receipts[receipt].Spec.Approver.Groups, group) {
 			continue
 		}
 		tried[p] = true

@@ -4,6 +4,7 @@
 package proposal
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -76,10 +77,10 @@ func decideObject(o Observed, _ time.Time) *Plan {
 	switch {
 	case o.Proposal.DeletionTimestamp != nil:
 		return ended(v1alpha1.PhaseCancelled, v1alpha1.ReasonDeleted, "the proposal was deleted before it was dispatched")
+	case errors.Is(o.SealErr, ErrOldEncoding):
+		return ended(v1alpha1.PhaseInvalid, v1alpha1.ReasonOldEncoding, "the call was prepared by another version of Assent: create it again")
 	case o.SealErr != nil:
 		return ended(v1alpha1.PhaseInvalid, v1alpha1.ReasonUnsealed, "the object did not pass admission as it stands: create it again while Assent's webhook is up")
-	case o.Seal.Encoding != attest.EncodingV1:
-		return ended(v1alpha1.PhaseInvalid, v1alpha1.ReasonOldEncoding, "the call was prepared by another version of Assent: create it again")
 	case o.Seal.Epoch != o.Epoch:
 		return ended(v1alpha1.PhaseInvalid, v1alpha1.ReasonUnsealed, "the call was sealed before the cluster was restored: create it again")
 	}

@@ -5,15 +5,19 @@ package proposal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
 )
 
-// MaxReceipts is how many receipts of one proposal are looked at; later ones
-// are refused, so that nobody can bury the operator in signatures to check.
+// MaxReceipts is how many receipts of one proposal may count. Admission refuses
+// to seal more. Only receipts that count take one of the places: otherwise
+// somebody could bury a genuine receipt under others that never counted.
 const MaxReceipts = 16
 
 // clockSkew is how far in the future a receipt may be issued.
@@ -103,13 +107,10 @@ func (a Approval) Approvers() []string {
 // does not count never spoils one that does.
 func JudgeReceipts(k *attest.Keyring, p *v1alpha1.ToolProposal, rules ApprovalRules, epoch int64, facts []ReceiptFacts, now time.Time) Approval {
 	a := Approval{Needed: rules.needed()}
-	j := judge{keys: k, proposal: p, rules: rules, epoch: epoch, now: now, seen: map[string]bool{}}
+	j := judge{keys: k, proposal: p, rules: rules, epoch: epoch, now: now}
 	var counting []*v1alpha1.ApprovalReceipt
-	for i, f := range facts {
-		reason, message := v1alpha1.ReasonTooManyReceipts, fmt.Sprintf("only the first %d receipts of a proposal are considered", MaxReceipts)
-		if i < MaxReceipts {
-			reason, message = j.check(f)
-		}
+	for _, f := range facts {
+		reason, message := j.check(f)
 		counts := reason == v1alpha1.ReasonCounted
 		a.Verdicts = append(a.Verdicts, Verdict{Receipt: f.Receipt, Counts: counts, Reason: reason, Message: message})
 		switch {
@@ -139,19 +140,25 @@ type judge struct {
 	rules    ApprovalRules
 	epoch    int64
 	now      time.Time
-	seen     map[string]bool
+	// counted are the receipts that count so far.
+	counted []*v1alpha1.ApprovalReceipt
 }
 
 // check runs the rules in an order that tells an approver the most useful
 // reason first: whether it is about this call at all, then who, then when.
 func (j *judge) check(f ReceiptFacts) (reason, message string) {
-	r, p := f.Receipt, j.proposal
-	if reason, message := matchCall(r, p); reason != "" {
+	r := f.Receipt
+	if reason, message := matchCall(r, j.proposal); reason != "" {
 		return reason, message
 	}
 	seal, err := VerifyReceiptSeal(j.keys, r)
 	if err != nil || seal.Epoch != j.epoch {
 		return v1alpha1.ReasonUnsealed, "the receipt did not pass admission as it stands; create a new one"
+	}
+	if r.Spec.Decision == v1alpha1.ReceiptApproved && consumed(r) {
+		// The grant that consumed it moved the call on. A call that waits again
+		// was put back by somebody, by a restore for example.
+		return v1alpha1.ReasonAlreadyConsumed, "a grant rested on the receipt before; create a new one"
 	}
 	if reason, message := j.checkPerson(f); reason != "" {
 		return reason, message
@@ -159,12 +166,23 @@ func (j *judge) check(f ReceiptFacts) (reason, message string) {
 	if reason, message := j.checkTime(seal); reason != "" {
 		return reason, message
 	}
-	person := j.rules.person(r.Spec.Approver.Username)
-	if j.seen[person] {
-		return v1alpha1.ReasonDuplicateApprover, "another receipt of the same person counts already"
+	return j.checkVote(r)
+}
+
+// BindsReceipt says whether admission sealed the receipt for exactly this
+// proposal. Only such a receipt is worth asking anything else about.
+func BindsReceipt(k *attest.Keyring, p *v1alpha1.ToolProposal, r *v1alpha1.ApprovalReceipt) bool {
+	if reason, _ := matchCall(r, p); reason != "" {
+		return false
 	}
-	j.seen[person] = true
-	return v1alpha1.ReasonCounted, "the receipt counts"
+	_, err := VerifyReceiptSeal(k, r)
+	return err == nil
+}
+
+// consumed only ever speaks against a receipt: whoever could forge this
+// condition gains nothing by it.
+func consumed(r *v1alpha1.ApprovalReceipt) bool {
+	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionConsumed)
 }
 
 func matchCall(r *v1alpha1.ApprovalReceipt, p *v1alpha1.ToolProposal) (reason, message string) {
@@ -179,22 +197,28 @@ func matchCall(r *v1alpha1.ApprovalReceipt, p *v1alpha1.ToolProposal) (reason, m
 	return "", ""
 }
 
-// CheckApprover decides whether this person may decide on this call at all. It
-// is asked at admission and again whenever the receipt is judged.
-func CheckApprover(p *v1alpha1.ToolProposal, rules ApprovalRules, approver *v1alpha1.Identity, authorized bool) (reason, message string) {
-	requester := p.Spec.Requester
+// CheckApprover decides whether this person may make this decision on this
+// call at all. It is asked at admission and again whenever the receipt is
+// judged.
+func CheckApprover(p *v1alpha1.ToolProposal, rules ApprovalRules, approver *v1alpha1.Identity, decision v1alpha1.ReceiptDecision, authorized bool) (reason, message string) {
 	switch {
-	case rules.person(approver.Username) == rules.person(requester.Username),
-		approver.UID != "" && approver.UID == requester.UID:
+	case samePerson(rules, approver, p.Spec.Requester):
 		return v1alpha1.ReasonSelfApproval, "the requester of a call cannot decide on it"
 	case strings.HasPrefix(approver.Username, serviceAccountPrefix) && !rules.AllowServiceAccounts:
 		return v1alpha1.ReasonServiceAccountNotAllowed, "a ServiceAccount cannot decide unless the manifest sets approval.allowServiceAccounts"
 	case !authorized:
 		return v1alpha1.ReasonApproverNotAuthorized, "the approver needs the verb approve on toolmanifests/" + p.Spec.Tool
-	case !inAnyGroup(approver.Groups, rules.Requirements):
+	case decision != v1alpha1.ReceiptDenied && !inAnyGroup(approver.Groups, rules.Requirements):
+		// Whoever may approve at all may also say no.
 		return v1alpha1.ReasonNotInRequiredGroup, "the approver is in none of the groups that approval.requirements names"
 	}
 	return "", ""
+}
+
+// samePerson compares names as they are normalised, and UIDs, which stay when
+// an account is renamed.
+func samePerson(rules ApprovalRules, a, b *v1alpha1.Identity) bool {
+	return rules.person(a.Username) == rules.person(b.Username) || (a.UID != "" && a.UID == b.UID)
 }
 
 func inAnyGroup(groups []string, requirements []Requirement) bool {
@@ -202,7 +226,7 @@ func inAnyGroup(groups []string, requirements []Requirement) bool {
 		return true
 	}
 	for _, req := range requirements {
-		if contains(groups, req.Group) {
+		if slices.Contains(groups, req.Group) {
 			return true
 		}
 	}
@@ -210,7 +234,7 @@ func inAnyGroup(groups []string, requirements []Requirement) bool {
 }
 
 func (j *judge) checkPerson(f ReceiptFacts) (reason, message string) {
-	reason, message = CheckApprover(j.proposal, j.rules, f.Receipt.Spec.Approver, f.Authorized)
+	reason, message = CheckApprover(j.proposal, j.rules, f.Receipt.Spec.Approver, f.Receipt.Spec.Decision, f.Authorized)
 	if reason == v1alpha1.ReasonApproverNotAuthorized {
 		// The right was there at admission, or the receipt would not exist.
 		reason = v1alpha1.ReasonApproverNoLongerAuthorized
@@ -228,11 +252,17 @@ func (j *judge) checkTime(seal *attest.ReceiptSeal) (reason, message string) {
 	return "", ""
 }
 
-func contains(list []string, want string) bool {
-	for _, s := range list {
-		if s == want {
-			return true
+// checkVote lets each person count once for each decision: somebody who
+// approved and then denies has changed their mind and is heard.
+func (j *judge) checkVote(r *v1alpha1.ApprovalReceipt) (reason, message string) {
+	for _, other := range j.counted {
+		if other.Spec.Decision == r.Spec.Decision && samePerson(j.rules, other.Spec.Approver, r.Spec.Approver) {
+			return v1alpha1.ReasonDuplicateApprover, "another receipt of the same person counts already"
 		}
 	}
-	return false
+	if len(j.counted) >= MaxReceipts {
+		return v1alpha1.ReasonTooManyReceipts, fmt.Sprintf("%d receipts of the proposal count already", MaxReceipts)
+	}
+	j.counted = append(j.counted, r)
+	return v1alpha1.ReasonCounted, "the receipt counts"
 }

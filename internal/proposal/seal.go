@@ -28,6 +28,11 @@ const AcceptanceWindow = 60 * time.Second
 // ErrUnsealed says that an object does not carry a valid seal for what it says.
 var ErrUnsealed = errors.New("the object carries no valid seal")
 
+// ErrOldEncoding says that the seal is ours and valid, but was made under
+// another version of the rules that hashes are computed by. It is an
+// [ErrUnsealed] as well: such a call is never decided on.
+var ErrOldEncoding = fmt.Errorf("%w: it was sealed under another version of the encoding", ErrUnsealed)
+
 // Stamp is what admission knows beside the object itself.
 type Stamp struct {
 	Namespace string
@@ -113,14 +118,17 @@ func VerifySeal(k *attest.Keyring, p *v1alpha1.ToolProposal) (*attest.ProposalSe
 	if err != nil {
 		return nil, err
 	}
-	if err := checkHashes(p); err != nil {
-		return nil, err
-	}
 	var got attest.ProposalSeal
 	if err := k.Verify(attest.KindProposalSeal, p.Spec.Seal, want.Fingerprint, &got); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsealed, err)
 	}
-	want.SealID, want.Epoch, want.IssuedAt, want.ExpiresAt, want.Session = got.SealID, got.Epoch, got.IssuedAt, got.ExpiresAt, got.Session
+	if got.Encoding != attest.EncodingV1 {
+		return nil, ErrOldEncoding
+	}
+	if err := checkHashes(p); err != nil {
+		return nil, err
+	}
+	want.SealID, want.Epoch, want.IssuedAt, want.Session = got.SealID, got.Epoch, got.IssuedAt, got.Session
 	if (got.Session != nil) != (p.Spec.SessionRef != nil) || (got.Session != nil && got.Session.Name != p.Spec.SessionRef.Name) {
 		return nil, fmt.Errorf("%w: it names another session than the object", ErrUnsealed)
 	}

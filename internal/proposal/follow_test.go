@@ -1,0 +1,110 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proposal_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/proposal"
+)
+
+// dispatched is a call that was granted a minute before its deadline, whose
+// Job exists and runs.
+func dispatched(edit func(*proposal.Run)) proposal.Run {
+	p := &v1alpha1.ToolProposal{Status: v1alpha1.ToolProposalStatus{
+		Phase: v1alpha1.PhaseDispatching, Reason: v1alpha1.ReasonGranted,
+		Dispatch: &v1alpha1.Dispatch{Deadline: metav1.NewTime(now.Add(time.Minute))},
+	}}
+	r := proposal.Run{Proposal: p, JobExists: true, Timeout: time.Minute}
+	edit(&r)
+	return r
+}
+
+// redeemed is the same after a runner fetched it, just now.
+func redeemed(edit func(*proposal.Run)) proposal.Run {
+	return dispatched(func(r *proposal.Run) {
+		r.Proposal.Status.RedeemedBy = &v1alpha1.Redemption{Time: metav1.NewTime(now)}
+		edit(r)
+	})
+}
+
+func reported(outcome, reason string, edit func(*proposal.Run)) proposal.Run {
+	return redeemed(func(r *proposal.Run) {
+		r.Proposal.Status.Result = &v1alpha1.Result{Outcome: outcome, Reason: reason}
+		edit(r)
+	})
+}
+
+// end is phase, reason and what is done about the Job. Messages are for
+// people; where one is carried over a test of its own says so.
+func end(s proposal.Step) string {
+	text := string(s.Phase) + "/" + s.Reason
+	if s.CreateJob {
+		text += " create"
+	}
+	if s.StopJob {
+		text += " stop"
+	}
+	if s.Recheck > 0 {
+		text += " again in " + s.Recheck.String()
+	}
+	return text
+}
+
+func TestFollow_EveryRow(t *testing.T) {
+	keep := func(*proposal.Run) {}
+	cancel := func(r *proposal.Run) { r.Cancel, r.CancelMessage = "DeniedByApprover", "denied by alice" }
+	gone := func(r *proposal.Run) { r.PodsGone, r.JobFinishedAt = true, now }
+	for name, tc := range map[string]struct {
+		run   proposal.Run
+		after time.Duration
+		want  string
+	}{
+		"it waits for its runner":                  {dispatched(keep), 0, "/ again in 1m0s"},
+		"a missing Job was never created":          {dispatched(func(r *proposal.Run) { r.JobExists = false }), 0, "/ create again in 1m0s"},
+		"nobody came before the deadline":          {dispatched(keep), time.Minute, "Failed/NeverStarted stop"},
+		"nobody came and there was no Job":         {dispatched(func(r *proposal.Run) { r.JobExists = false }), time.Minute, "Failed/NeverStarted"},
+		"its Job ended before its runner came":     {dispatched(gone), 0, "Failed/NeverStarted stop"},
+		"its Job ended and a Pod still runs":       {dispatched(func(r *proposal.Run) { r.JobFinishedAt = now }), 0, "/ again in 1m0s"},
+		"somebody else's Job has the name":         {dispatched(func(r *proposal.Run) { r.JobExists, r.Squatted = false, true }), 0, "Failed/NameSquatted"},
+		"cancelled before a runner came":           {dispatched(cancel), 0, "Cancelled/DeniedByApprover stop"},
+		"cancelled without a Job":                  {dispatched(func(r *proposal.Run) { cancel(r); r.JobExists = false }), 0, "Cancelled/DeniedByApprover"},
+		"its Pod was changed by somebody":          {dispatched(func(r *proposal.Run) { gone(r); r.Proposal.Status.Reason = "PodSpecDrift" }), 0, "Failed/PodSpecDrift stop"},
+		"it runs":                                  {redeemed(keep), 0, "Running/Redeemed again in 1m30s"},
+		"it runs past the deadline for starting":   {redeemed(keep), time.Minute, "Running/Redeemed again in 30s"},
+		"it never reported":                        {redeemed(keep), 90 * time.Second, "Indeterminate/ResultLost stop"},
+		"its Pod ended and the report may come":    {redeemed(gone), 0, "/ again in 15s"},
+		"its Pod ended and no report came":         {redeemed(gone), 15 * time.Second, "Indeterminate/ResultLost stop"},
+		"its Job was taken away":                   {redeemed(func(r *proposal.Run) { r.JobExists, r.PodsGone = false, true }), 0, "Indeterminate/ResultLost stop"},
+		"cancelled while it runs":                  {redeemed(cancel), 0, "/ stop again in 1s"},
+		"cancelled and stopped":                    {redeemed(func(r *proposal.Run) { cancel(r); r.PodsGone = true }), 0, "Cancelled/DeniedByApprover"},
+		"success":                                  {reported("Succeeded", "", keep), 0, "Succeeded/Succeeded"},
+		"success that breaks its schema":           {reported("Succeeded", "", func(r *proposal.Run) { r.SchemaProblem = "no" }), 0, "Failed/ResultSchemaViolation"},
+		"failure":                                  {reported("Failed", "", keep), 0, "Failed/ToolFailed"},
+		"failure for a reason":                     {reported("Failed", "DialRefused", keep), 0, "Failed/DialRefused"},
+		"timeout":                                  {reported("TimedOut", "", keep), 0, "Failed/TimedOut"},
+		"a report counts although it is cancelled": {reported("Succeeded", "", cancel), 0, "Succeeded/Succeeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := end(proposal.Follow(tc.run, now.Add(tc.after))); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestFollow_SaysWhatChangedThePod(t *testing.T) {
+	run := dispatched(func(r *proposal.Run) {
+		r.Proposal.Status.Reason, r.Proposal.Status.Message = v1alpha1.ReasonPodSpecDrift, "a container was added"
+	})
+	want := proposal.Step{Phase: v1alpha1.PhaseFailed, Reason: "PodSpecDrift", Message: "a container was added", StopJob: true}
+	if diff := cmp.Diff(want, proposal.Follow(run, now.Add(time.Minute))); diff != "" {
+		t.Errorf("step (-want +got):\n%s", diff)
+	}
+}
