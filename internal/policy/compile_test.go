@@ -204,6 +204,7 @@ func TestCompile_KeepsItsOwnCopy(t *testing.T) {
 	s.SessionAttributes = []policy.SessionAttribute{{Name: "tenant", Type: policy.AttributeString, Required: true}}
 	c, _ := policy.Compile(s, policy.Limits{})
 	s.SessionAttributes[0].Required = false
+	c.SessionAttributes()[0].Required = false
 	set, err := policy.NewSet(policy.Limits{}, c)
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func (s *Set) decide(call *Call, options *Options) (d Decision) {
 		refused := asRefusal(err)
 		return deny(refused.reason, refused.message)
 	}
-	relevant := s.relevant(call.Tool.Namespace, r)
+	relevant, others := s.relevant(call.Tool.Namespace, r)
 	if d, bad := unhealthy(checks, relevant); bad {
 		return d
 	}
@@ -65,7 +65,7 @@ func (s *Set) decide(call *Call, options *Options) (d Decision) {
 	if d, bad := observe(call, options); bad {
 		return d
 	}
-	e := &evaluator{request: r, policies: relevant, expired: options.Expired, fingerprint: call.Fingerprint}
+	e := &evaluator{request: r, policies: relevant, others: others, expired: options.Expired, fingerprint: call.Fingerprint}
 	return e.answer(call)
 }
 
@@ -89,14 +89,24 @@ func (s *Set) unreadable(namespace string) (Decision, bool) {
 }
 
 // relevant lists the policies whose scope accepts the request, always in the
-// same order.
-func (s *Set) relevant(namespace string, r *request) []*statement {
+// same order, and others that accept only its action and its resource.
+func (s *Set) relevant(namespace string, r *request) (relevant, others []*statement) {
 	found := make([]*statement, 0, 32)
 	actions, resources := []types.EntityUID{r.action}, []types.EntityUID{r.resource}
 	for _, p := range s.partsFor(namespace) {
 		found = p.index.candidates(found, actions, resources)
 	}
-	return slices.DeleteFunc(found, func(s *statement) bool { return !s.scope.matches(r) })
+	relevant = found[:0]
+	for _, one := range found {
+		switch {
+		case !one.scope.accepts(r):
+		case one.scope.principal.accepts(r.principal.UID, r.principal.Parents):
+			relevant = append(relevant, one)
+		default:
+			others = append(others, one)
+		}
+	}
+	return relevant, others
 }
 
 // unhealthy denies when a policy failed validation that could match the call.

@@ -79,8 +79,8 @@ type Decision struct {
 	// the permits of Allow and NeedsApproval, the forbids of Forbidden, and
 	// those that are to blame when something is wrong.
 	Policies []string
-	// NearMisses are, for denials without a forbid, the permits whose scope
-	// matched and whose condition did not hold, sorted by ID.
+	// NearMisses are, for denials without a forbid, the permits of the call's
+	// action and resource, with what of each did not hold, sorted by ID.
 	NearMisses []NearMiss
 	// Errors are what went wrong, sorted by policy.
 	Errors []EvaluationError
@@ -95,7 +95,8 @@ type NearMiss struct {
 	Policy string
 	// Line and Column of the condition that did not hold.
 	Line, Column int
-	// Condition is its text, from the policy.
+	// Condition is its text, from the policy; that of the scope's principal
+	// when the policy is for somebody else.
 	Condition string
 }
 

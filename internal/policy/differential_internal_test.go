@@ -119,7 +119,8 @@ func checkAgainstPlain(t *testing.T, seed uint64) (errors, reasons int) {
 			all.statements = append(all.statements, c.statements...)
 		}
 	}
-	e := &evaluator{request: r, policies: set.relevant("team", r), fingerprint: call.Fingerprint}
+	relevant, _ := set.relevant("team", r)
+	e := &evaluator{request: r, policies: relevant, fingerprint: call.Fingerprint}
 	for _, approved := range []bool{false, true} {
 		o := e.evaluate(approved)
 		got := result{

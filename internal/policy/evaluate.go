@@ -18,6 +18,7 @@ import (
 type evaluator struct {
 	request     *request
 	policies    []*statement
+	others      []*statement // that ask for another principal, to explain with
 	expired     func() bool
 	fingerprint string
 

@@ -37,26 +37,36 @@ type clause struct {
 	policy *cedar.Policy
 }
 
-// nearMisses names, for each permit in scope, the first part that did not hold.
+// nearMisses names, for each permit of the action and the resource, the first
+// part that did not hold: the principal of the scope, or a condition.
 func (e *evaluator) nearMisses(approved bool) []NearMiss {
 	var misses []NearMiss
 	request := e.request.evaluation(approved, e.fingerprint)
-	for _, s := range e.policies {
+	for _, s := range slices.Concat(e.policies, e.others) {
 		if len(misses) == maxNearMisses || (e.expired != nil && e.expired()) {
 			break
 		}
-		if s.policy.Effect() != types.Permit {
-			continue
-		}
-		for _, part := range s.parts() {
-			if decision, _ := cedar.Authorize(only{part.policy}, e.request, request); decision == types.Deny {
+		if s.policy.Effect() == types.Permit {
+			if part, ok := e.firstMiss(s, request); ok {
 				misses = append(misses, NearMiss{Policy: s.id, Line: part.pos.Line, Column: part.pos.Column, Condition: part.text})
-				break
 			}
 		}
 	}
 	slices.SortFunc(misses, func(a, b NearMiss) int { return strings.Compare(a.Policy, b.Policy) })
 	return misses
+}
+
+func (e *evaluator) firstMiss(s *statement, request types.Request) (clause, bool) {
+	if !s.scope.principal.accepts(e.request.principal.UID, e.request.principal.Parents) {
+		document, policy := s.document()
+		return clause{pos: document.Pos(policy.Principal), text: shorten(document.Source(policy.Principal))}, true
+	}
+	for _, part := range s.parts() {
+		if decision, _ := cedar.Authorize(only{part.policy}, e.request, request); decision == types.Deny {
+			return part, true
+		}
+	}
+	return clause{}, false
 }
 
 // only is a set of one policy.

@@ -28,6 +28,7 @@ when { context.invocation.arguments has rate && context.invocation.arguments.rat
 	want := []policy.NearMiss{
 		{Policy: "team/p0#0", Line: 2, Column: 52, Condition: "context.invocation.arguments.amount < 4"},
 		{Policy: "team/p0#1", Line: 4, Column: 10, Condition: `unless { context.invocation.arguments.to == "x" || context.invocation.arguments.to == "y" }`},
+		{Policy: "team/p0#2", Line: 6, Column: 9, Condition: `principal == k8s::User::"bob"`},
 		{Policy: "team/p0#4", Line: 9, Column: 8, Condition: "context.invocation.arguments has rate"},
 	}
 	if got.Reason != policy.ReasonNoPolicyPermits {

@@ -40,7 +40,7 @@ func Schema(namespace string, tools []Tool, attributes []SessionAttribute) (stri
 	if err = errors.Join(err, clash); err != nil {
 		return "", fmt.Errorf("the names in cedar.resource exclude each other: %w", err)
 	}
-	return fmt.Sprintf("// What policies may read for the tools of namespace %s.\n%s\n%s", namespace, notes.String(), text), nil
+	return fmt.Sprintf("// What policies may read for the tools of namespace %s.\n%s\n%s\n", namespace, notes.String(), text), nil
 }
 
 // newSchema builds the schema of some actions, with the names that a policy
@@ -124,7 +124,10 @@ func sessionType(attributes []SessionAttribute) resolved.RecordType {
 func declarations(s *resolved.Schema) *ast.Schema {
 	out := &ast.Schema{Namespaces: ast.Namespaces{}}
 	for name, e := range s.Entities {
-		shape, _ := declaredType(e.Shape).(ast.RecordType)
+		var shape ast.RecordType
+		if len(e.Shape) > 0 {
+			shape, _ = declaredType(e.Shape).(ast.RecordType)
+		}
 		within(out, name, func(n *ast.Namespace, last string) {
 			if n.Entities == nil {
 				n.Entities = ast.Entities{}

@@ -86,6 +86,11 @@ func (c *Compiled) same(o *Compiled) bool {
 // Len is the number of policies of the text.
 func (c *Compiled) Len() int { return len(c.statements) }
 
+// SessionAttributes are what the object declares of sessions.
+func (c *Compiled) SessionAttributes() []SessionAttribute {
+	return slices.Clone(c.source.SessionAttributes)
+}
+
 // Broken says that the text could not be read. Such a text denies every call of
 // its set: nobody knows what it was meant to forbid.
 func (c *Compiled) Broken() bool { return len(c.problems) > 0 }

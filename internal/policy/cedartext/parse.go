@@ -124,9 +124,10 @@ func (p *parser) annotations() {
 	}
 }
 
-// scope reads one part of the scope and gives its place.
-func (p *parser) scope(name string) Position {
-	start := p.expect(name, "in the scope").Pos
+// scope reads one part of the scope.
+func (p *parser) scope(name string) *Expr {
+	first := p.pos
+	p.expect(name, "in the scope")
 	isType := name != "action" && p.accept("is")
 	if isType {
 		p.path()
@@ -137,7 +138,7 @@ func (p *parser) scope(name string) Position {
 	case p.accept("in"):
 		p.scopeIn(name)
 	}
-	return start
+	return p.node("scope", first)
 }
 
 func (p *parser) scopeIn(name string) {

@@ -129,10 +129,13 @@ func TestParse_KeepsPlacesOfPolicies(t *testing.T) {
 	}
 	var got []string
 	for _, p := range d.Policies {
-		got = append(got, fmt.Sprint(p.Pos.Line, p.Principal.Line, p.Action.Line, p.Resource.Line, len(p.Conditions)))
+		got = append(got, fmt.Sprint(p.Pos.Line, d.Pos(p.Principal).Line, d.Pos(p.Action).Line, d.Pos(p.Resource).Line, len(p.Conditions)))
 	}
 	if diff := cmp.Diff([]string{"1 2 3 4 2", "6 6 6 6 0"}, got); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
+	}
+	if got, want := d.Source(d.Policies[0].Principal), `principal is A in B::"b"`; got != want {
+		t.Errorf("principal = %s, want %s", got, want)
 	}
 	if c := d.Policies[0].Conditions; c[0].Unless || !c[1].Unless || d.Pos(c[1].Body).Column != 24 {
 		t.Errorf("conditions = %+v", c)

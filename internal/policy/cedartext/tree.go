@@ -7,8 +7,8 @@ package cedartext
 type Policy struct {
 	// Pos is where the policy starts, with its annotations.
 	Pos Position
-	// Principal, Action and Resource are where the parts of the scope start.
-	Principal, Action, Resource Position
+	// Principal, Action and Resource are the parts of the scope.
+	Principal, Action, Resource *Expr
 	// Conditions in their order.
 	Conditions []Condition
 	// Last is the index of the last token, the semicolon, and First that of the
