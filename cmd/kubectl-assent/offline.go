@@ -109,6 +109,16 @@ func (w *offline) contract(tool string) (*contract.Contract, error) {
 	return nil, fmt.Errorf("there is no ToolManifest %s in namespace %s of the files", tool, w.namespace)
 }
 
+// sound returns an error if a manifest does not compile.
+func (w *offline) sound() error {
+	for i := range w.documents.Manifests {
+		if err := w.broken[w.documents.Manifests[i].Name]; err != nil {
+			return fmt.Errorf("ToolManifest %s: %w", w.documents.Manifests[i].Name, err)
+		}
+	}
+	return nil
+}
+
 // keep gives objects without a namespace one, and drops those of others.
 func (d *documents) keep(namespace string) {
 	d.Manifests = inNamespace(d.Manifests, namespace)

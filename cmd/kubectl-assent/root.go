@@ -21,6 +21,10 @@ func newRootCommand(streams Streams) *cobra.Command {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.AddCommand(newAuditCommand(streams))
+	root.AddCommand(newGenerateCommand(streams))
+	root.AddCommand(newPolicyCommand(streams))
+	root.AddCommand(newSchemaCommand(streams))
+	root.AddCommand(newSimulateCommand(streams))
 	root.AddCommand(newSnapshotCommand(streams))
 	return root
 }
