@@ -46,9 +46,13 @@ func (e *evaluator) nearMisses(approved bool) []NearMiss {
 		if len(misses) == maxNearMisses || (e.expired != nil && e.expired()) {
 			break
 		}
-		if s.policy.Effect() == types.Permit {
-			if part, ok := e.firstMiss(s, request); ok {
+		if s.policy.Effect() != types.Permit {
+			continue
+		}
+		for _, part := range e.parts(s) {
+			if part.policy == nil || e.fails(part, request) {
 				misses = append(misses, NearMiss{Policy: s.id, Line: part.pos.Line, Column: part.pos.Column, Condition: part.text})
+				break
 			}
 		}
 	}
@@ -56,17 +60,19 @@ func (e *evaluator) nearMisses(approved bool) []NearMiss {
 	return misses
 }
 
-func (e *evaluator) firstMiss(s *statement, request types.Request) (clause, bool) {
-	if !s.scope.principal.accepts(e.request.principal.UID, e.request.principal.Parents) {
-		document, policy := s.document()
-		return clause{pos: document.Pos(policy.Principal), text: shorten(document.Source(policy.Principal))}, true
+// parts lists what must hold for a policy; a principal that does not match
+// stands alone, without anything to evaluate.
+func (e *evaluator) parts(s *statement) []clause {
+	if s.scope.principal.accepts(e.request.principal.UID, e.request.principal.Parents) {
+		return s.parts()
 	}
-	for _, part := range s.parts() {
-		if decision, _ := cedar.Authorize(only{part.policy}, e.request, request); decision == types.Deny {
-			return part, true
-		}
-	}
-	return clause{}, false
+	document, policy := s.document()
+	return []clause{{pos: document.Pos(policy.Principal), text: shorten(document.Source(policy.Principal))}}
+}
+
+func (e *evaluator) fails(part clause, request types.Request) bool {
+	decision, _ := cedar.Authorize(only{part.policy}, e.request, request)
+	return decision == types.Deny
 }
 
 // only is a set of one policy.
