@@ -1,0 +1,150 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/contract"
+)
+
+// placeholder finds the names in a template. Doubled braces are removed before.
+var placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// placeholders returns the arguments that a template uses.
+func (m *manifest) placeholders(text string) []string {
+	var out []string
+	text = strings.NewReplacer("{{", "", "}}", "").Replace(text)
+	for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
+		if _, isArgument := m.args[found[1]]; isArgument {
+			out = append(out, found[1])
+		}
+	}
+	return out
+}
+
+// interpreters run the word after one of their options as a program.
+var interpreters = map[string][]string{
+	"python": {"-c"}, "python3": {"-c"}, "perl": {"-e", "-E"}, "ruby": {"-e"}, "node": {"-e", "-p", "--eval"},
+	"php": {"-r"}, "lua": {"-e"}, "awk": nil, "gawk": nil, "sed": nil, "osascript": {"-e"}, "deno": {"eval"},
+}
+
+func (m *manifest) checkCommand(c *contract.CommandTemplate) {
+	if !m.options.AllowImageTags && !strings.Contains(c.Image, "@sha256:") {
+		m.find(ruleImageTag, "spec.command.image", "the image %s is named by tag", c.Image)
+	}
+	m.checkProgram(c)
+	m.checkWords(c)
+	m.checkDecisions(c)
+	for i, d := range c.Defaults {
+		if d.Value.Text() == "/work/output" {
+			m.find(ruleOutputFile, fmt.Sprintf("spec.command.defaults[%d].value", i), "the command writes to %s", d.Value.Text())
+		}
+	}
+}
+
+func (m *manifest) checkProgram(c *contract.CommandTemplate) {
+	if contract.StartsShell(c.Argv) && !c.AllowShell {
+		m.find(ruleShell, "spec.command.argv[0]", "the command starts a shell; call the program itself, or set allowShell if it must be")
+	}
+	if len(c.Argv) == 0 {
+		return
+	}
+	options, known := interpreters[c.Argv[0][strings.LastIndexByte(c.Argv[0], '/')+1:]]
+	for i, word := range c.Argv {
+		isProgram := i > 0 && slices.Contains(options, c.Argv[i-1]) || i == 1 && options == nil
+		if known && isProgram && len(m.placeholders(word)) > 0 {
+			m.find(ruleInterpreter, fmt.Sprintf("spec.command.argv[%d]", i), "%s runs this word as a program", c.Argv[0])
+		}
+	}
+}
+
+// checkWords looks at arguments that are words of their own.
+func (m *manifest) checkWords(c *contract.CommandTemplate) {
+	terminated := false
+	for i, word := range c.Argv {
+		terminated = terminated || word == "--"
+		names := m.placeholders(word)
+		if len(names) == 0 || !strings.HasPrefix(word, "{"+names[0]+"}") {
+			continue
+		}
+		field := fmt.Sprintf("spec.command.argv[%d]", i)
+		r := m.args[names[0]]
+		if i == 1 && r.isFreeText() {
+			m.find(ruleFirstWord, field, "{%s} is a free text in the place of a subcommand", names[0])
+		}
+		if r.dash && !terminated && r.kind != contract.KindInteger && r.kind != contract.KindNumber {
+			m.find(ruleDash, field, "{%s} may begin with -", names[0])
+		}
+		if slices.ContainsFunc(r.allowed, func(v string) bool { return strings.HasPrefix(v, "-") }) && !r.dash {
+			m.find(ruleEnumOption, field, "{%s} has allowed values that begin with -", names[0])
+		}
+		if r.isFreeText() && !terminated {
+			m.find(ruleTerminator, field, "{%s} is a word of its own, and no -- is before it", names[0])
+		}
+	}
+}
+
+// checkDecisions looks at what chooses words.
+func (m *manifest) checkDecisions(c *contract.CommandTemplate) {
+	for i, mapped := range c.Mappings {
+		field := fmt.Sprintf("spec.command.mappings[%d]", i)
+		r := m.args[mapped.Argument]
+		if r.isFreeText() {
+			m.find(ruleDecision, field+".argument", "the free text %s is mapped", mapped.Argument)
+		}
+		for _, value := range r.allowed {
+			if !slices.ContainsFunc(mapped.Values, func(v contract.MappedValue) bool { return v.Value == value }) {
+				m.find(ruleUnmapped, field+".values", "the value %q of %s is not mapped", value, mapped.Argument)
+			}
+		}
+	}
+	for i, conditional := range c.Conditionals {
+		for name, r := range m.args {
+			if r.isFreeText() && comparesWithText(conditional.When, name) {
+				m.find(ruleDecision, fmt.Sprintf("spec.command.conditionals[%d].when", i), "the free text %s is compared", name)
+			}
+		}
+	}
+}
+
+// comparesWithText reports whether a condition compares an argument with a text
+// that is not empty. Whether there is a value at all is no decision about it.
+func comparesWithText(condition, name string) bool {
+	for _, part := range strings.Split(condition, " and ") {
+		fields := strings.Fields(part)
+		if len(fields) > 2 && fields[0] == name && !slices.Contains([]string{"''", `""`}, fields[2]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *manifest) checkRequest(h *contract.HTTPTemplate) {
+	plain := strings.HasPrefix(strings.ToLower(h.URL), "http://")
+	usesSecrets := strings.Contains(h.Body, "{_secret:")
+	contentType := ""
+	for _, header := range h.Headers {
+		usesSecrets = usesSecrets || strings.Contains(header.Value, "{_secret:")
+		if strings.EqualFold(header.Name, "Content-Type") {
+			contentType = strings.ToLower(header.Value)
+		}
+	}
+	switch {
+	case plain && usesSecrets:
+		m.find(ruleSecretPlain, "spec.http.url", "the request has secrets and no TLS")
+	case plain:
+		m.find(rulePlainHTTP, "spec.http.url", "the request has no TLS")
+	}
+	if h.AllowPrivate {
+		m.find(rulePrivate, "spec.http.allowPrivate", "private addresses are allowed")
+	}
+	escaped := strings.Contains(contentType, "json") || strings.HasPrefix(contentType, "application/x-www-form-urlencoded")
+	if len(m.placeholders(h.Body)) > 0 && contentType != "" && !escaped {
+		m.find(ruleRawBody, "spec.http.body", "values stand in a body of the type %s as they are", contentType)
+	}
+}
