@@ -112,6 +112,11 @@ func (r *ProposalReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 }
 
 func (r *ProposalReconciler) step(ctx context.Context, p *v1alpha1.ToolProposal) (ctrl.Result, error) {
+	if p.Status.Dispatch != nil || p.Status.Phase.Terminal() {
+		if err := r.settleReceipts(ctx, p); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	switch {
 	case p.Status.Phase.Terminal():
 		return r.retire(ctx, p)

@@ -49,7 +49,7 @@ func (h *receipts) Default(ctx context.Context, r *v1alpha1.ApprovalReceipt) err
 	if err := h.checkApprover(ctx, p, rules, r); err != nil {
 		return err
 	}
-	if err := h.checkCount(ctx, p, r); err != nil {
+	if err := h.checkOthers(ctx, p, r); err != nil {
 		return err
 	}
 	stamp, err := h.stamp(req.Namespace)
@@ -87,6 +87,12 @@ func (h *receipts) proposalOf(ctx context.Context, namespace string, r *v1alpha1
 		return nil, invalid(kindReceipt, name, refusal{
 			Field: "spec.fingerprint", Reason: v1alpha1.ReasonFingerprintMismatch,
 			Message: "the receipt is for another call: compare it with spec.prepared.fingerprint of the proposal",
+		})
+	}
+	if _, err := proposal.VerifySeal(h.Keys(), p); err != nil {
+		return nil, invalid(kindReceipt, name, refusal{
+			Field: "spec.proposalRef", Reason: v1alpha1.ReasonUnsealed,
+			Message: "the proposal did not pass admission as it stands: there is nothing to decide on",
 		})
 	}
 	if !waits(p, r.Spec.Decision) {
@@ -136,18 +142,40 @@ func (h *receipts) checkApprover(ctx context.Context, p *v1alpha1.ToolProposal, 
 	return forbidden(kindReceipt, displayName(r), refusal{Field: "spec.approver", Reason: reason, Message: message})
 }
 
-func (h *receipts) checkCount(ctx context.Context, p *v1alpha1.ToolProposal, r *v1alpha1.ApprovalReceipt) error {
+// checkOthers looks at the receipts that the proposal has already. Receipts for
+// an earlier proposal of the same name take no place.
+func (h *receipts) checkOthers(ctx context.Context, p *v1alpha1.ToolProposal, r *v1alpha1.ApprovalReceipt) error {
 	existing, err := observe.Receipts(ctx, h.Live, p)
 	if err != nil {
 		return err
 	}
-	if len(existing) < proposal.MaxReceipts {
+	sealed := 0
+	for i := range existing {
+		other := &existing[i]
+		if !proposal.BindsReceipt(h.Keys(), p, other) {
+			continue
+		}
+		sealed++
+		if h.repeats(other, r) {
+			return forbidden(kindReceipt, displayName(r), refusal{
+				Field: "spec.approver", Reason: v1alpha1.ReasonDuplicateApprover,
+				Message: "receipt " + other.Name + " of the same person says the same and has not expired",
+			})
+		}
+	}
+	if sealed < proposal.MaxReceipts {
 		return nil
 	}
 	return forbidden(kindReceipt, displayName(r), refusal{
 		Field: "spec.proposalRef", Reason: v1alpha1.ReasonTooManyReceipts,
 		Message: fmt.Sprintf("the proposal has %d receipts already", proposal.MaxReceipts),
 	})
+}
+
+func (h *receipts) repeats(old, next *v1alpha1.ApprovalReceipt) bool {
+	rules := proposal.ApprovalRules{SamePerson: h.SamePerson}
+	return old.Spec.Decision == next.Spec.Decision && h.Now().Before(old.Spec.ExpiresAt.Time) &&
+		rules.IsSamePerson(old.Spec.Approver, next.Spec.Approver)
 }
 
 // ValidateCreate refuses what another mutating webhook changed after the seal.

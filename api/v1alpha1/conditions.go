@@ -169,14 +169,15 @@ const (
 // Reasons for False: Unsealed, UIDMismatch, FingerprintMismatch,
 // SelfApproval, ServiceAccountNotAllowed, ApproverNotAuthorized,
 // ApproverNoLongerAuthorized, NotInRequiredGroup, ReceiptExpired, NotYetValid,
-// NotAwaitingApproval, TooManyReceipts, DuplicateApprover, ProposalNotFound.
+// NotAwaitingApproval, AlreadyConsumed, TooManyReceipts, DuplicateApprover,
+// ProposalNotFound.
 const ConditionValid = "Valid"
 
 // ConditionConsumed is on ApprovalReceipt. It is True once a grant rested on
 // the receipt: it is never used again.
 //
 // Reasons for True: Consumed.
-// Reasons for False: NotConsumed, AlreadyConsumed.
+// Reasons for False: NotConsumed.
 const ConditionConsumed = "Consumed"
 
 // Reasons of an ApprovalReceipt.

@@ -35,6 +35,9 @@ type options struct {
 	startDeadline      time.Duration
 	retention          time.Duration
 	auditTimeout       time.Duration
+
+	identityRegexp  string
+	identityMapFile string
 }
 
 func parseOptions(args []string) (*options, error) {
@@ -61,6 +64,8 @@ func parseOptions(args []string) (*options, error) {
 	f.DurationVar(&o.startDeadline, "start-deadline", 10*time.Minute, "How long a granted call may take until its runner fetches it.")
 	f.DurationVar(&o.retention, "retention", 24*time.Hour, "How long ended calls are kept where their manifest does not say.")
 	f.DurationVar(&o.auditTimeout, "audit-timeout", 10*time.Second, "How long an audit record may take to become durable.")
+	f.StringVar(&o.identityRegexp, "identity-regexp", "", "RE2 expression with one group. Where it matches a whole username, the group is the person behind it.")
+	f.StringVar(&o.identityMapFile, "identity-map-file", "", "YAML or JSON file that maps usernames to the people behind them. It goes before --identity-regexp.")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}

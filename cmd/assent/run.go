@@ -47,6 +47,8 @@ type operator struct {
 	cert      *servingCert
 	contracts *proposal.Compiler
 	journal   *journal
+	// person maps a username to the person behind it.
+	person func(username string) string
 }
 
 func run(ctx context.Context, o *options) error {
@@ -66,6 +68,9 @@ func run(ctx context.Context, o *options) error {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	op := &operator{options: o, live: live}
+	if op.person, err = o.persons(); err != nil {
+		return err
+	}
 	op.cert = &servingCert{live: live, key: types.NamespacedName{Namespace: o.namespace, Name: o.certSecret}, dir: o.certDir}
 	if op.mgr, err = ctrl.NewManager(config, op.managerOptions(scheme)); err != nil {
 		return fmt.Errorf("making the manager: %w", err)
@@ -162,6 +167,8 @@ func (op *operator) shared(settings func() job.Settings) *controllers.Config {
 		Now:       time.Now,
 		Retention: op.options.retention,
 		Settings:  settings,
+
+		SamePerson: op.person,
 	}
 }
 
@@ -172,6 +179,7 @@ func (op *operator) wireWebhooks() error {
 		Now: time.Now, Random: rand.Reader, Epoch: epoch,
 		MaxReceiptLifetime: op.options.maxReceiptLifetime,
 		MaxPending:         op.options.maxPending,
+		SamePerson:         op.person,
 	})
 }
 

@@ -202,7 +202,7 @@ func matchCall(r *v1alpha1.ApprovalReceipt, p *v1alpha1.ToolProposal) (reason, m
 // judged.
 func CheckApprover(p *v1alpha1.ToolProposal, rules ApprovalRules, approver *v1alpha1.Identity, decision v1alpha1.ReceiptDecision, authorized bool) (reason, message string) {
 	switch {
-	case samePerson(rules, approver, p.Spec.Requester):
+	case rules.IsSamePerson(approver, p.Spec.Requester):
 		return v1alpha1.ReasonSelfApproval, "the requester of a call cannot decide on it"
 	case strings.HasPrefix(approver.Username, serviceAccountPrefix) && !rules.AllowServiceAccounts:
 		return v1alpha1.ReasonServiceAccountNotAllowed, "a ServiceAccount cannot decide unless the manifest sets approval.allowServiceAccounts"
@@ -215,10 +215,10 @@ func CheckApprover(p *v1alpha1.ToolProposal, rules ApprovalRules, approver *v1al
 	return "", ""
 }
 
-// samePerson compares names as they are normalised, and UIDs, which stay when
+// IsSamePerson compares names as they are normalised, and UIDs, which stay when
 // an account is renamed.
-func samePerson(rules ApprovalRules, a, b *v1alpha1.Identity) bool {
-	return rules.person(a.Username) == rules.person(b.Username) || (a.UID != "" && a.UID == b.UID)
+func (r ApprovalRules) IsSamePerson(a, b *v1alpha1.Identity) bool {
+	return r.person(a.Username) == r.person(b.Username) || (a.UID != "" && a.UID == b.UID)
 }
 
 func inAnyGroup(groups []string, requirements []Requirement) bool {
@@ -256,7 +256,7 @@ func (j *judge) checkTime(seal *attest.ReceiptSeal) (reason, message string) {
 // approved and then denies has changed their mind and is heard.
 func (j *judge) checkVote(r *v1alpha1.ApprovalReceipt) (reason, message string) {
 	for _, other := range j.counted {
-		if other.Spec.Decision == r.Spec.Decision && samePerson(j.rules, other.Spec.Approver, r.Spec.Approver) {
+		if other.Spec.Decision == r.Spec.Decision && j.rules.IsSamePerson(other.Spec.Approver, r.Spec.Approver) {
 			return v1alpha1.ReasonDuplicateApprover, "another receipt of the same person counts already"
 		}
 	}
