@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,7 +53,7 @@ type sight struct {
 // tool prints its environment and what it can read of its parent, then ends,
 // or waits for a signal when it is told to.
 func tool(args []string) int {
-	parent := "/proc/" + itoa(os.Getppid())
+	parent := "/proc/" + strconv.Itoa(os.Getppid())
 	_, environErr := os.ReadFile(parent + "/environ")
 	_, memoryErr := os.Open(parent + "/mem")
 	_, fdErr := os.ReadDir(parent + "/fd")
@@ -60,12 +61,15 @@ func tool(args []string) int {
 		Env: os.Environ(), UID: os.Getuid(), Environ: environErr == nil, Memory: memoryErr == nil, Files: fdErr == nil,
 	})
 	if args[0] == "wait" {
+		// The pipe stays open for as long as the tool lives.
 		f, err := os.OpenFile(args[1], os.O_WRONLY, 0)
 		if err != nil {
 			return 1
 		}
-		_ = f.Close()
-		time.Sleep(24 * time.Hour)
+		_, _ = f.WriteString(strconv.Itoa(os.Getpid()) + "\n")
+		for {
+			_ = syscall.Pause()
+		}
 	}
 	return 0
 }
@@ -277,11 +281,7 @@ func TestRunner_StopsItsToolAndReportsWhenThePodStops(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(pipe) // returns when the tool runs
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = f.Close()
+	awaitTool(t, pipe)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestRunner_KeepsItsMemoryFromItsTool(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "image")
 	for d := dir; strings.HasPrefix(d, os.TempDir()+"/"); d = filepath.Dir(d) {
-		if err := errors.Join(os.MkdirAll(d, 0o755), os.Chmod(d, 0o755)); err != nil { //nolint:gosec // for another user
+		if err := errors.Join(os.MkdirAll(d, 0o755), os.Chmod(d, 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -316,7 +316,7 @@ func TestRunner_KeepsItsMemoryFromItsTool(t *testing.T) {
 	cmd.Path = effect.Command.Argv[0]
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 	token := filepath.Join(dir, "token")
-	if err := os.WriteFile(token, []byte("the-token"), 0o644); err != nil { //nolint:gosec // for another user
+	if err := os.WriteFile(token, []byte("the-token"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Env = append(cmd.Env, runner.EnvTokenFile+"="+token)
@@ -345,49 +345,39 @@ func TestRunner_TakesItsToolAlongWhenItIsKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	held, pid := awaitTool(t, pipe)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	// Only the tool holds the other end. A tool that lives on would hold it
+	// until the deadline, which bounds the test and measures nothing.
+	if err := held.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Errorf("the tool was still running: %v", err)
+	}
+}
+
+// awaitTool returns the reading end of the pipe when the tool has written its
+// process ID to it.
+func awaitTool(t *testing.T, pipe string) (*os.File, int) {
+	t.Helper()
 	f, err := os.Open(pipe)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = f.Close()
-	children, err := childrenOf(cmd.Process.Pid)
-	if err != nil || len(children) != 1 {
-		t.Fatalf("children %v, %v", children, err)
-	}
-	tool, err := os.FindProcess(children[0])
+	t.Cleanup(func() { _ = f.Close() })
+	line := make([]byte, 32)
+	n, err := f.Read(line)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	for range 1000 {
-		if tool.Signal(syscall.Signal(0)) != nil || zombie(children[0]) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	_ = tool.Kill()
-	t.Error("the tool is still running")
-}
-
-// childrenOf looks through /proc, as the kernel may lack the shorter way.
-func childrenOf(parent int) ([]int, error) {
-	entries, err := os.ReadDir("/proc")
+	pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	var out []int
-	for _, e := range entries {
-		if pid, ppid, _ := stat(e.Name()); ppid == parent {
-			out = append(out, pid)
-		}
-	}
-	return out, nil
-}
-
-func zombie(pid int) bool {
-	_, _, state := stat(itoa(pid))
-	return state == "Z"
+	return f, pid
 }
 
 func TestRunner_RefusesWordsThatItDoesNotKnow(t *testing.T) {

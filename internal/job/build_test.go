@@ -35,7 +35,7 @@ func golden(t *testing.T, name string, got any) {
 	}
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // a file of the repository
+		if err := os.WriteFile(file, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,9 @@ func TestBuild_ConfiguresTheRunner(t *testing.T) {
 		config.Fingerprint, config.StartLimit, config.Canaries[0].String(),
 	}
 	want := []any{
-		in.Endpoint.URL, attest.ObjectRef{Namespace: "agents", Name: "restart-1", UID: string(in.Proposal.UID)}, "pod-uid",
+		in.Endpoint.URL,
+		attest.ObjectRef{Namespace: "agents", Name: "restart-1", UID: string(in.Proposal.UID)},
+		"pod-uid",
 		"/var/run/assent/token", testFingerprint, in.StartTimeout, "10.96.0.1:443",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

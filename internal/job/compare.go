@@ -55,22 +55,12 @@ func (c *comparison) field(path string, r rule, want, live reflect.Value) {
 	case same:
 		c.value(path, want, live)
 	case assigned:
-	case pullPolicyRule:
-		c.pullPolicy(path, live)
-	case pullSecretsRule:
-		c.pullSecrets(path, want, live)
-	case tolerationsRule:
-		c.tolerations(path, live)
-	case runtimeClassRule:
-		if !c.runtimeClass && !empty(live) {
-			c.differ(path, "is set though the Pod has no runtime class")
-		}
-	case resizePolicyRule:
-		c.resizePolicy(path, live)
 	case absent:
 		if !empty(live) {
 			c.differ(path, "is set")
 		}
+	case pullPolicyRule, pullSecretsRule, tolerationsRule, runtimeClassRule, resizePolicyRule:
+		c.addition(path, r, want, live)
 	default:
 		// A field nobody has thought about yet.
 		if !empty(live) {
@@ -79,10 +69,29 @@ func (c *comparison) field(path string, r rule, want, live reflect.Value) {
 	}
 }
 
+// addition compares a field to which Kubernetes adds.
+func (c *comparison) addition(path string, r rule, want, live reflect.Value) {
+	switch r {
+	case pullPolicyRule:
+		c.pullPolicy(path, live)
+	case pullSecretsRule:
+		c.pullSecrets(path, want, live)
+	case tolerationsRule:
+		c.tolerations(path, live)
+	case resizePolicyRule:
+		c.resizePolicy(path, live)
+	case runtimeClassRule:
+		if !c.runtimeClass && !empty(live) {
+			c.differ(path, "is set though the Pod has no runtime class")
+		}
+	case same, absent, assigned:
+	}
+}
+
 // value compares two values of one type, structures by their own rules.
 func (c *comparison) value(path string, want, live reflect.Value) {
-	if q, ok := want.Interface().(resource.Quantity); ok {
-		if other, _ := live.Interface().(resource.Quantity); q.Cmp(other) != 0 {
+	if q, ok := reflect.TypeAssert[resource.Quantity](want); ok {
+		if other, _ := reflect.TypeAssert[resource.Quantity](live); q.Cmp(other) != 0 {
 			c.differ(path, "differs")
 		}
 		return
@@ -151,8 +160,8 @@ func (c *comparison) pullPolicy(path string, live reflect.Value) {
 }
 
 func (c *comparison) pullSecrets(path string, want, live reflect.Value) {
-	got, _ := live.Interface().([]corev1.LocalObjectReference)
-	needed, _ := want.Interface().([]corev1.LocalObjectReference)
+	got, _ := reflect.TypeAssert[[]corev1.LocalObjectReference](live)
+	needed, _ := reflect.TypeAssert[[]corev1.LocalObjectReference](want)
 	for _, n := range needed {
 		if !slices.Contains(got, n) {
 			c.differ(path, "lacks an entry")
@@ -161,7 +170,7 @@ func (c *comparison) pullSecrets(path string, want, live reflect.Value) {
 }
 
 func (c *comparison) tolerations(path string, live reflect.Value) {
-	got, _ := live.Interface().([]corev1.Toleration)
+	got, _ := reflect.TypeAssert[[]corev1.Toleration](live)
 	for i, t := range got {
 		if !c.runtimeClass && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 			c.differ(fmt.Sprintf("%s[%d]", path, i), "is not one that Kubernetes adds")
@@ -170,7 +179,7 @@ func (c *comparison) tolerations(path string, live reflect.Value) {
 }
 
 func (c *comparison) resizePolicy(path string, live reflect.Value) {
-	got, _ := live.Interface().([]corev1.ContainerResizePolicy)
+	got, _ := reflect.TypeAssert[[]corev1.ContainerResizePolicy](live)
 	for i, p := range got {
 		if p.RestartPolicy != corev1.NotRequired {
 			c.differ(fmt.Sprintf("%s[%d]", path, i), "would restart the container")

@@ -423,7 +423,7 @@ func TestDiff_NoticesEveryFieldThatSomebodyCouldSet(t *testing.T) {
 func eachField(path string, v reflect.Value, visit func(string, reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Struct:
-		if _, ok := v.Interface().(resource.Quantity); ok {
+		if _, ok := reflect.TypeAssert[resource.Quantity](v); ok {
 			return
 		}
 		for i := range v.NumField() {
@@ -465,7 +465,7 @@ func disturb(v reflect.Value) {
 	case reflect.Slice:
 		grown := reflect.MakeSlice(v.Type(), v.Len()+1, v.Len()+1)
 		reflect.Copy(grown, v)
-		if r, ok := grown.Index(v.Len()).Addr().Interface().(*corev1.ContainerResizePolicy); ok {
+		if r, ok := reflect.TypeAssert[*corev1.ContainerResizePolicy](grown.Index(v.Len()).Addr()); ok {
 			r.RestartPolicy = corev1.NotRequired
 		}
 		v.Set(grown)

@@ -24,7 +24,7 @@ const (
 	workVolume, workDir   = "work", "/work"
 	tmpVolume, tmpDir     = "tmp", "/tmp"
 	binVolume, binDir     = "assent-bin", "/assent/bin"
-	tokenVolume, tokenDir = "assent-token", "/var/run/assent"
+	tokenVolume, tokenDir = "assent-token", "/var/run/assent" //nolint:gosec // a place, not a token
 	apiVolume, apiDir     = "kube-api-access", "/var/run/secrets/kubernetes.io/serviceaccount"
 
 	tokenFile = "token"
@@ -189,7 +189,7 @@ func environment(in Input) []corev1.EnvVar {
 
 func tokenProjection() corev1.Volume {
 	return corev1.Volume{Name: tokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: new(int32(corev1.ProjectedVolumeSourceDefaultMode)),
+		DefaultMode: new(corev1.ProjectedVolumeSourceDefaultMode),
 		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
 			Audience: Audience, ExpirationSeconds: new(int64(tokenSeconds)), Path: tokenFile,
 		}}},
@@ -200,7 +200,7 @@ func tokenProjection() corev1.Volume {
 // which Kubernetes clients look for it.
 func apiAccess() corev1.Volume {
 	return corev1.Volume{Name: apiVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: new(int32(corev1.ProjectedVolumeSourceDefaultMode)),
+		DefaultMode: new(corev1.ProjectedVolumeSourceDefaultMode),
 		Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: new(int64(tokenSeconds)), Path: "token"}},
 			{ConfigMap: &corev1.ConfigMapProjection{

@@ -41,8 +41,7 @@ func visit(t *testing.T, typ reflect.Type, seen map[string]bool) {
 		return
 	}
 	fields := map[string]bool{}
-	for i := range typ.NumField() {
-		field := typ.Field(i)
+	for field := range typ.Fields() {
 		fields[field.Name] = true
 		r, ok := table[field.Name]
 		if !ok {

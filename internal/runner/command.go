@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -131,28 +132,13 @@ func (c commandRunner) environment(vars []contract.ResolvedVariable) ([]string, 
 			return nil, refuse(ReasonEffectInvalid, "command: env %s: exactly one of value and secret must be set", v.Name)
 		}
 	}
-	return lastWins(env), nil
+	// Of two variables of one name os/exec passes the last.
+	return env, nil
 }
 
-// lastWins drops variables that a later one of the same name replaces: which
-// of two the program would see depends on its language's runtime.
-func lastWins(env []string) []string {
-	last := make(map[string]int, len(env))
-	for i, entry := range env {
-		name, _, _ := strings.Cut(entry, "=")
-		last[name] = i
-	}
-	out := env[:0:0]
-	for i, entry := range env {
-		if name, _, _ := strings.Cut(entry, "="); last[name] == i {
-			out = append(out, entry)
-		}
-	}
-	return out
-}
-
+// pathOf is the PATH that the program will see.
 func pathOf(env []string) string {
-	for _, entry := range env {
+	for _, entry := range slices.Backward(env) {
 		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
 			return path
 		}
@@ -242,14 +228,13 @@ func exitReport(state *os.ProcessState, cause error, complete bool) report {
 // that ended it, as shells report it.
 func exitCode(state *os.ProcessState) (code int32, bySignal bool) {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int32(status.Signal()), true
+		return 128 + int32(status.Signal()), true //nolint:gosec // signals are below 128
 	}
-	return int32(state.ExitCode()), false
+	return int32(state.ExitCode()), false //nolint:gosec // exit codes are below 256
 }
 
 func refusedBy(err error) report {
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return refused(r.reason, r.cause)
 	}
 	// An error without a reason may quote values.

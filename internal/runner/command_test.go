@@ -357,7 +357,7 @@ func TestFindProgram_SearchesThePathOfTheProgramItself(t *testing.T) {
 	t.Parallel()
 	dir, other := t.TempDir(), t.TempDir()
 	for _, file := range []string{dir + "/tool", other + "/tool"} {
-		if err := os.WriteFile(file, nil, 0o755); err != nil { //nolint:gosec // must be executable
+		if err := os.WriteFile(file, nil, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -391,5 +391,27 @@ func TestHarden_KeepsTheMemoryToItself(t *testing.T) {
 	rep := testCommands().run(t.Context(), toolCall("harden", "-"))
 	if stdout, _ := show(t, rep); stdout != "0 0 0" {
 		t.Errorf("dumpable and core limits = %q, want 0 0 0", stdout)
+	}
+}
+
+func TestCommand_FindsItsProgramInThePathThatTheEffectSets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(dir, "only-here")); err != nil {
+		t.Fatal(err)
+	}
+	call := toolCall("describe")
+	call.Argv[0] = "only-here"
+	call.Env = []contract.ResolvedVariable{{Name: "PATH", Value: new(dir)}}
+	got := described(t, call, testCommands())
+	if diff := cmp.Diff([]string{"PATH=" + dir}, slices.DeleteFunc(got.Env, func(e string) bool { return strings.HasPrefix(e, "HOME=") })); diff != "" {
+		t.Error(diff)
+	}
+	if got.Args[0] != "only-here" {
+		t.Errorf("the program was called %q; its first word must stay as it is", got.Args[0])
 	}
 }

@@ -102,7 +102,7 @@ func TestLoadConfig_NamesTheVariableThatIsWrong(t *testing.T) {
 func TestInstall_MakesABinaryThatNobodyCanChange(t *testing.T) {
 	t.Parallel()
 	source := filepath.Join(t.TempDir(), "self")
-	if err := os.WriteFile(source, []byte("binary"), 0o700); err != nil { //nolint:gosec // stands for a program
+	if err := os.WriteFile(source, []byte("binary"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()

@@ -42,6 +42,7 @@ func newTarget(t *testing.T, handle http.HandlerFunc) *target {
 		handle(w, r)
 	}))
 	target.Config.ErrorLog = quiet()
+	target.EnableHTTP2 = true
 	target.StartTLS()
 	t.Cleanup(target.Close)
 	return target
@@ -162,15 +163,30 @@ func TestHTTP_DoesNotFollowRedirects(t *testing.T) {
 	}
 }
 
+// TestHTTP_AsksNoProxyOfTheEnvironment relies on TestMain, which names a proxy
+// that does not exist: net/http reads the environment once.
 func TestHTTP_AsksNoProxyOfTheEnvironment(t *testing.T) {
-	proxy := newTarget(t, answer(200, "text/plain", ""))
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
-		t.Setenv(name, proxy.URL)
-	}
+	t.Parallel()
 	s := newTarget(t, answer(200, "text/plain", ""))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url("/"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if proxy, err := http.ProxyFromEnvironment(req); err != nil || proxy == nil {
+		t.Fatalf("the environment has no proxy for the target: %v, %v", proxy, err)
+	}
 	wantEnding(t, testHTTP(loopback{}).run(t.Context(), s.call("/")), attest.OutcomeSucceeded, "")
-	if proxy.count() != 0 || s.count() != 1 {
-		t.Errorf("%d requests at the proxy, %d at the target", proxy.count(), s.count())
+	if s.count() != 1 {
+		t.Errorf("%d requests at the target", s.count())
+	}
+}
+
+func TestHTTP_SpeaksAVersionThatRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	s := newTarget(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) })
+	rep := testHTTP(loopback{}).run(t.Context(), s.call("/"))
+	if text, _ := rep.stdout.text(100); text != "HTTP/1.1" {
+		t.Errorf("the request came over %q", text)
 	}
 }
 

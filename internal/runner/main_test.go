@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,7 +27,32 @@ func TestMain(m *testing.M) {
 		// Past the testing package, which would write about coverage.
 		syscall.Exit(tools[os.Args[2]](os.Args[3:]))
 	}
+	if os.Getenv("HTTPS_PROXY") != noProxy {
+		startAgain()
+	}
 	os.Exit(m.Run())
+}
+
+// noProxy is a proxy that is not there: whatever asks the environment for one
+// fails.
+const noProxy = "http://127.0.0.1:1"
+
+// startAgain runs the tests in an environment that names the proxy. net/http
+// reads its environment once, and a package may have made it do so already.
+func startAgain() {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
+			env = append(env, entry)
+		}
+	}
+	env = append(env, "HTTP_PROXY="+noProxy, "HTTPS_PROXY="+noProxy)
+	self, err := os.Executable()
+	if err == nil {
+		err = syscall.Exec(self, os.Args, env)
+	}
+	panic(err)
 }
 
 // tools are the programs that tests run as effects.
@@ -57,8 +81,9 @@ func number(s string) int {
 
 // forever is a tool that does not end by itself.
 func forever() int {
-	time.Sleep(24 * time.Hour)
-	return 0
+	for {
+		_ = unix.Pause()
+	}
 }
 
 // description is everything that a program can see of how it was started.

@@ -45,8 +45,7 @@ func (m mcpRunner) run(ctx context.Context, call contract.MCPCall) report {
 	defer closeSession(ctx, session)
 	tool, err := findTool(ctx, session, call.Tool)
 	if err != nil {
-		var r *refusal
-		if errors.As(err, &r) {
+		if r, ok := errors.AsType[*refusal](err); ok {
 			return refused(r.reason, r.cause)
 		}
 		return wire.unusable(err)

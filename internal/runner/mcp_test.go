@@ -389,7 +389,9 @@ func TestMCP_RefusesAToolThatIsListedTwice(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}, searchTool())
-	wantEnding(t, testMCP().run(t.Context(), m.call(t)), attest.OutcomeRefused, ReasonToolChanged)
+	call := m.call(t)
+	call.ToolDigest = hexSum(`{"inputSchema":{"type":"object"},"name":"search"}`)
+	wantEnding(t, testMCP().run(t.Context(), call), attest.OutcomeRefused, ReasonToolChanged)
 }
 
 func TestMCP_GivesUpOnAListThatDoesNotEnd(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"strings"
@@ -75,9 +76,7 @@ func (w *mcpWire) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.sent = w.sent || isCall
 	}})
 	out := req.Clone(ctx)
-	for name, values := range w.headers {
-		out.Header[name] = values
-	}
+	maps.Copy(out.Header, w.headers)
 	if out.Header.Get("User-Agent") == "" {
 		out.Header.Set("User-Agent", userAgent)
 	}

@@ -65,7 +65,7 @@ func (f filler) value(name string) (string, error) {
 
 // isHost compares host names, which have no case and may end in a dot.
 func (f filler) isHost(allowed string) bool {
-	return allowed != "" && strings.EqualFold(strings.TrimSuffix(allowed, "."), strings.TrimSuffix(f.host, "."))
+	return strings.EqualFold(strings.TrimSuffix(allowed, "."), strings.TrimSuffix(f.host, "."))
 }
 
 // headerText checks that a secret can stand in a header. Anything else would end
