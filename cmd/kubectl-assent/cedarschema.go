@@ -15,18 +15,22 @@ import (
 
 type schemaOptions struct {
 	offlineOptions
-	cedar bool
+	cedar        bool
+	tool, format string
 }
 
 // newSchemaCommand prints what is derived from manifests for other tools.
 func newSchemaCommand(streams Streams) *cobra.Command {
 	var o schemaOptions
 	c := &cobra.Command{
-		Use:   "schema --cedar -f FILES…",
-		Short: "Print the Cedar schema of the tools",
-		Long: "Print the Cedar schema of the tools of a namespace: what policies may read, for each action. Editors and\n" +
-			"other Cedar tools take it; the operator checks policies against the same schema.",
-		Example: "  kubectl assent schema --cedar -n shop -f deploy/ > shop.cedarschema",
+		Use:   "schema -f FILES…",
+		Short: "Print the definitions of the tools for agents, or their Cedar schema",
+		Long: "Print the definitions of the tools of a namespace as an agent's model takes them: name, description and a JSON\n" +
+			"Schema of the arguments. A definition describes; what it cannot say, such as the scope, is enforced all the same.\n\n" +
+			"With --cedar, print their Cedar schema: what policies may read, for each action. Editors and other Cedar tools\n" +
+			"take it; the operator checks policies against the same schema.",
+		Example: "  kubectl assent schema -n shop -f deploy/ --tool pay --format openai\n" +
+			"  kubectl assent schema --cedar -n shop -f deploy/ > shop.cedarschema",
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.files = append(o.files, args...)
 			return o.run(streams)
@@ -34,13 +38,12 @@ func newSchemaCommand(streams Streams) *cobra.Command {
 	}
 	o.flags(c, &o.offlineOptions)
 	c.Flags().BoolVar(&o.cedar, "cedar", false, "print the Cedar schema")
+	c.Flags().StringVar(&o.tool, "tool", "", "print the definition of this ToolManifest only")
+	c.Flags().StringVar(&o.format, "format", formatMCP, "form of the definitions: mcp, openai or anthropic")
 	return c
 }
 
 func (o *schemaOptions) run(streams Streams) error {
-	if !o.cedar {
-		return errors.New("say which schema: --cedar")
-	}
 	if len(o.files) == 0 {
 		return errors.New("no files: name them with -f")
 	}
@@ -50,6 +53,9 @@ func (o *schemaOptions) run(streams Streams) error {
 	}
 	if err := w.sound(); err != nil {
 		return err
+	}
+	if !o.cedar {
+		return o.toolDefinitions(w, streams)
 	}
 	text, err := cedarSchema(w)
 	if err != nil {

@@ -164,7 +164,7 @@ func (l *linter) checkType(t contract.ArgumentType) {
 		}
 	}
 	l.checkPattern("spec.pattern", t.Pattern)
-	l.checkSchema("spec.schema", t.Schema)
+	l.checkSchema("spec.schema", t.Schema, true)
 	if !l.usedTypes[l.name] {
 		l.find(ruleUnused, "metadata.name", "the type is not used")
 	}

@@ -154,7 +154,7 @@ func TestCheck_FindsEveryFormOfSomeRules(t *testing.T) {
 		"a pattern that ends with anything":        {"unanchored-pattern", command(`{"name": "a", "type": "string", "pattern": "x.*"}`, `"argv": ["tool", "{a}"]`), "spec.arguments[0].pattern"},
 		"a pattern that begins with anything":      {"unanchored-pattern", command(`{"name": "a", "type": "string", "pattern": ".+x"}`, `"argv": ["tool", "{a}"]`), "spec.arguments[0].pattern"},
 		"a pattern over line ends":                 {"multiline-pattern", command(`{"name": "a", "type": "string", "pattern": "(?s)a.b"}`, `"argv": ["tool", "{a}"]`), "spec.arguments[0].pattern"},
-		"an open schema of an output":              {"open-object", spec(`"output": {"format": "json", "schema": "{\"properties\": {}}"}`), "spec.output.schema"},
+		"a format in an output":                    {"format-not-enforced", spec(`"output": {"format": "json", "schema": "{\"properties\": {\"x\": {\"format\": \"date\"}}}"}`), "spec.output.schema"},
 		"wide egress of IPv6":                      {"wide-egress", spec(`"execution": {"egress": [{"cidr": "2000::/3", "ports": [443]}]}`), "spec.execution.egress[0].cidr"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,12 +167,13 @@ func TestCheck_FindsEveryFormOfSomeRules(t *testing.T) {
 
 func TestCheck_LeavesInOrderWhatIs(t *testing.T) {
 	for name, m := range map[string]string{
-		"a pattern without anchors":  command(`{"name": "a", "type": "string", "pattern": "[a-z]+"}`, `"argv": ["tool", "{a}"]`),
-		"a pattern that is anything": command(`{"name": "a", "type": "string", "pattern": ".*", "maxLength": 10}`, `"argv": ["tool", "--a={a}"]`),
-		"an MCP call":                `{"version": "1", "mcp": {"url": "https://mcp.example.com/", "tool": "t", "toolDigest": "` + strings.Repeat("0", 64) + `"}}`,
-		"a number with a dash":       command(`{"name": "a", "type": "integer", "allowLeadingDash": true}`, `"argv": ["tool", "x", "{a}"]`),
-		"a body without values":      request(pattern, `"method": "POST", "url": "https://api.example.com/?a={a}", "headers": [{"name": "Content-Type", "value": "text/plain"}, {"name": "X", "value": "{_secret:t}"}], "body": "x"`),
-		"a tag that is allowed":      strings.Replace(command(pattern, `"argv": ["tool", "{a}"]`), image, "registry.example/tool:v1", 1),
+		"a pattern without anchors":    command(`{"name": "a", "type": "string", "pattern": "[a-z]+"}`, `"argv": ["tool", "{a}"]`),
+		"a pattern that is anything":   command(`{"name": "a", "type": "string", "pattern": ".*", "maxLength": 10}`, `"argv": ["tool", "--a={a}"]`),
+		"an MCP call":                  `{"version": "1", "mcp": {"url": "https://mcp.example.com/", "tool": "t", "toolDigest": "` + strings.Repeat("0", 64) + `"}}`,
+		"a number with a dash":         command(`{"name": "a", "type": "integer", "allowLeadingDash": true}`, `"argv": ["tool", "x", "{a}"]`),
+		"a body without values":        request(pattern, `"method": "POST", "url": "https://api.example.com/?a={a}", "headers": [{"name": "Content-Type", "value": "text/plain"}, {"name": "X", "value": "{_secret:t}"}], "body": "x"`),
+		"an output that may have more": spec(`"output": {"format": "json", "schema": "{\"properties\": {}}"}`),
+		"a tag that is allowed":        strings.Replace(command(pattern, `"argv": ["tool", "{a}"]`), image, "registry.example/tool:v1", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := lint.Check(one(t, m), lint.Options{AllowImageTags: true}); len(got) > 0 {

@@ -85,7 +85,7 @@ func (m *manifest) checkArguments() {
 		field := fmt.Sprintf("spec.arguments[%d]", i)
 		r := m.args[a.Name]
 		m.checkPattern(field+".pattern", a.Pattern)
-		m.checkSchema(field+".schema", a.Schema)
+		m.checkSchema(field+".schema", a.Schema, true)
 		if a.Required && a.Default != nil {
 			m.find(ruleRequiredDefault, field+".required", "the argument %s is required and has a default", a.Name)
 		}
@@ -112,7 +112,7 @@ func (m *manifest) checkGovernance() {
 		m.find(ruleRobotApproval, "spec.approval.allowServiceAccounts", "ServiceAccounts may approve")
 	}
 	if o := m.Output; o != nil {
-		m.checkSchema("spec.output.schema", o.Schema)
+		m.checkSchema("spec.output.schema", o.Schema, false)
 		if o.Format != "" && o.Format != contract.FormatText && o.Schema == "" {
 			m.find(ruleOutputSchema, "spec.output.format", "the output is %s and has no schema", o.Format)
 		}
@@ -184,22 +184,23 @@ func hasFlags(r *syntax.Regexp) bool {
 	return slices.ContainsFunc(r.Sub, hasFlags)
 }
 
-// checkSchema looks into a JSON Schema.
-func (l *linter) checkSchema(field, text string) {
+// checkSchema looks into a JSON Schema. Only of values that agents send it
+// matters whether objects are closed.
+func (l *linter) checkSchema(field, text string, fromAgents bool) {
 	tree, err := snapshot.DecodeText(text)
 	if err != nil {
 		return // absent, or found by the compiler
 	}
-	l.walkSchema(field, tree)
+	l.walkSchema(field, tree, fromAgents)
 }
 
 // walkSchema visits every object of a schema. A property that is called format
 // looks like the keyword only when its value is a text, which no schema is.
-func (l *linter) walkSchema(field string, node any) {
+func (l *linter) walkSchema(field string, node any, fromAgents bool) {
 	switch node := node.(type) {
 	case []any:
 		for _, child := range node {
-			l.walkSchema(field, child)
+			l.walkSchema(field, child, fromAgents)
 		}
 	case map[string]any:
 		if name, ok := node["format"].(string); ok {
@@ -207,11 +208,11 @@ func (l *linter) walkSchema(field string, node any) {
 		}
 		_, closed := node["additionalProperties"]
 		_, evaluated := node["unevaluatedProperties"]
-		if _, described := node["properties"].(map[string]any); described && !closed && !evaluated {
+		if _, described := node["properties"].(map[string]any); described && fromAgents && !closed && !evaluated {
 			l.find(ruleOpenObject, field, "an object accepts members that are not described")
 		}
 		for _, child := range node {
-			l.walkSchema(field, child)
+			l.walkSchema(field, child, fromAgents)
 		}
 	}
 }
