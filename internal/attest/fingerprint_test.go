@@ -208,9 +208,18 @@ func TestBinding_MatchesThePublishedVector(t *testing.T) {
 }
 
 func TestBinding_RefusesIncompleteParts(t *testing.T) {
-	b := sampleBinding()
-	b.Session.SpecDigest = ""
-	if _, err := b.Hash(); err == nil || err.Error() != "binding: session.specDigest must be 64 lower-case hex digits" {
-		t.Errorf("error %v", err)
+	tests := map[string]func(*attest.Binding){
+		"fingerprint must be 64 lower-case hex digits":        func(b *attest.Binding) { b.Fingerprint = "" },
+		"proposalUID must have at most 1024 bytes":            func(b *attest.Binding) { b.ProposalUID = strings.Repeat("x", 1025) },
+		"requester.username must have 1 to 1024 bytes":        func(b *attest.Binding) { b.Requester.Username = "" },
+		"session.specDigest must be 64 lower-case hex digits": func(b *attest.Binding) { b.Session.SpecDigest = "" },
+		"batch.size must be at least 1":                       func(b *attest.Binding) { b.Batch.Size = 0 },
+	}
+	for want, edit := range tests {
+		b := sampleBinding()
+		edit(&b)
+		if _, err := b.Hash(); err == nil || err.Error() != "binding: "+want {
+			t.Errorf("error %v, want binding: %s", err, want)
+		}
 	}
 }

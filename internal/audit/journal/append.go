@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/transparency-dev/tessera"
-
 	"github.com/assent-dev/assent/internal/audit"
 )
 
@@ -79,9 +77,9 @@ func (f future) wait(ctx context.Context) (uint64, error) {
 	}
 }
 
-// enqueue writes a record in the background: Tessera's wait cannot be
-// interrupted, the caller's can. A slot is held until the write has ended, so
-// that callers who give up on a stalled disk do not pile up behind it.
+// enqueue signs a record, puts it in line for the committer and returns at once.
+// A slot is held until the record is written, so that callers who give up on a
+// stalled disk do not pile up behind it.
 func (l *Log) enqueue(ctx context.Context, draft *audit.Draft, parts []uint64) future {
 	f := make(future, 1)
 	select {
@@ -94,12 +92,7 @@ func (l *Log) enqueue(ctx context.Context, draft *audit.Draft, parts []uint64) f
 		f <- outcome{err: errClosed}
 		return f
 	}
-	go func() {
-		defer l.pending.Done()
-		defer func() { <-l.slots }()
-		index, err := l.write(ctx, draft, parts)
-		f <- outcome{index: index, err: err}
-	}()
+	l.seal(write{ctx: ctx, answer: f}, draft, parts)
 	return f
 }
 
@@ -109,40 +102,35 @@ func (l *Log) begin() bool {
 	defer l.state.Unlock()
 	if !l.closed {
 		l.pending.Add(1)
+		l.sealing.Add(1)
 	}
 	return !l.closed
 }
 
-func (l *Log) write(ctx context.Context, draft *audit.Draft, parts []uint64) (uint64, error) {
-	add, err := l.add(ctx, draft, parts)
-	if err != nil {
-		return 0, err
-	}
-	index, err := add()
-	if err != nil {
-		return 0, unavailable(err)
-	}
-	return index.Index, nil
-}
-
-// add gives the record its number and hands it to Tessera in the order of the
-// numbers. Signing, which is most of the work, goes on in parallel.
-func (l *Log) add(ctx context.Context, draft *audit.Draft, parts []uint64) (tessera.IndexFuture, error) {
-	if err := ctx.Err(); err != nil {
-		// The caller has gone; a record written now would only confuse.
-		return nil, unavailable(err)
-	}
+// seal gives the record its number, signs it and puts it in line in the order
+// of the numbers. Signing, which is most of the work, goes on in parallel.
+func (l *Log) seal(w write, draft *audit.Draft, parts []uint64) {
+	defer l.sealing.Add(-1)
 	t := l.takeTurn()
 	defer close(t.done)
 	entry, err := draft.Seal(l.o.Keys, audit.Position{Log: l.o.Origin, Writer: l.writer, Seq: t.seq}, parts)
 	<-t.before
 	if err != nil {
-		return nil, err
+		l.finish(w, outcome{err: err})
+		return
 	}
-	return l.appender.Add(l.ctx, tessera.NewEntry([]byte(entry))), nil
+	w.entry = []byte(entry)
+	l.line.push(w)
 }
 
-// turn is a place in the line of writes.
+// finish answers a write and gives its place to another.
+func (l *Log) finish(w write, o outcome) {
+	w.answer <- o
+	<-l.slots
+	l.pending.Done()
+}
+
+// turn is a place in the order of numbers.
 type turn struct {
 	seq    uint64
 	before <-chan struct{} // closed when the turn before has passed

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/transparency-dev/tessera"
@@ -36,10 +37,8 @@ var (
 const (
 	// checkpointInterval is the shortest that Tessera's POSIX storage allows.
 	checkpointInterval = 100 * time.Millisecond
-	// batchSize is one entry bundle.
-	batchSize = 256
 
-	defaultBatchAge       = 5 * time.Millisecond
+	defaultBatchAge       = 4 * time.Millisecond
 	defaultTimeout        = 5 * time.Second
 	defaultMaxOutstanding = 1024
 )
@@ -59,7 +58,8 @@ type Options struct {
 	// Now is the clock for the journal's own records. Required.
 	Now func() time.Time
 
-	// BatchAge is how long a record may wait for others. Default 5 ms.
+	// BatchAge is how long a record waits for others to share its batch. Default
+	// 4 ms.
 	BatchAge time.Duration
 	// Timeout bounds every Append, whatever its context says. Default 5 s.
 	Timeout time.Duration
@@ -88,9 +88,13 @@ type Log struct {
 	shutdown func(context.Context) error
 	reader   tessera.LogReader
 
-	slots   chan struct{}
-	pending sync.WaitGroup
-	anchors sync.WaitGroup
+	slots     chan struct{}
+	line      *line
+	sealing   atomic.Int64  // records with a slot that are not in line yet
+	stop      chan struct{} // closed when nothing more can come
+	committed chan struct{} // closed when the committer has ended
+	pending   sync.WaitGroup
+	anchors   sync.WaitGroup
 
 	order    sync.Mutex // guards the line in which records get their numbers
 	seq      uint64
@@ -125,13 +129,14 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		return nil, unavailable(err)
 	}
 	l := &Log{o: o, lock: lock, slots: make(chan struct{}, o.MaxOutstanding), released: make(chan struct{})}
+	l.line, l.stop, l.committed = newLine(), make(chan struct{}), make(chan struct{})
 	firstTurn := make(chan struct{})
 	close(firstTurn)
 	l.lastTurn = firstTurn
 	l.ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := l.start(ctx, tessera.NewAppendOptions().
 		WithCheckpointSigner(signer).
-		WithBatching(batchSize, o.BatchAge).
+		WithBatching(batchSize, handOver).
 		WithCheckpointInterval(checkpointInterval)); err != nil {
 		return nil, errors.Join(unavailable(err), l.Close(ctx))
 	}
@@ -173,6 +178,7 @@ func (l *Log) start(ctx context.Context, options *tessera.AppendOptions) error {
 	if err != nil {
 		return err
 	}
+	go l.commitLoop()
 	size, err := l.reader.IntegratedSize(ctx)
 	if err != nil {
 		return err
@@ -282,6 +288,8 @@ func (l *Log) release(ctx context.Context) {
 	defer close(l.released)
 	l.pending.Wait()
 	if l.shutdown != nil {
+		close(l.stop)
+		<-l.committed
 		if err := l.shutdown(ctx); err != nil { // bounded by Tessera
 			l.closeErr = unavailable(err)
 		}
