@@ -1,0 +1,139 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// given is a cluster in which somebody has one rule, everywhere or in a namespace.
+func given(namespace string, rule rbacv1.PolicyRule, subjects ...rbacv1.Subject) *access {
+	a := &access{operator: "assent-system", tools: map[string]bool{"agents": true}}
+	ref := rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}
+	a.clusterRoles = []rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{rule}}}
+	if namespace == "" {
+		a.clusterRoleBindings = []rbacv1.ClusterRoleBinding{{ObjectMeta: metav1.ObjectMeta{Name: "b"}, RoleRef: ref, Subjects: subjects}}
+	} else {
+		a.roleBindings = []rbacv1.RoleBinding{{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: namespace}, RoleRef: ref, Subjects: subjects}}
+	}
+	return a
+}
+
+var mallory = rbacv1.Subject{Kind: "User", Name: "mallory"}
+
+func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), Verbs: strings.Fields(verbs), ResourceNames: names}
+}
+
+func TestDoctor_FindsWhoHasWhichPower(t *testing.T) {
+	for name, tc := range map[string]struct {
+		access *access
+		want   []string
+	}{
+		"impersonation of one user":   {given("", rule("", "users", "impersonate", "alice"), mallory), []string{"impersonate"}},
+		"of a group in a namespace":   {given("x", rule("", "groups", "impersonate"), mallory), []string{"impersonate"}},
+		"tokens of ServiceAccounts":   {given("x", rule("", "serviceaccounts/token", "create"), mallory), []string{"request tokens"}},
+		"any status":                  {given("agents", rule("*", "*/status", "patch"), mallory), []string{"write status", "change Pods", "change Jobs"}},
+		"our status":                  {given("agents", rule("assent.dev", "toolproposals/status", "update"), mallory), []string{"write status"}},
+		"labels of calls":             {given("agents", rule("assent.dev", "toolproposals", "patch"), mallory), []string{"change calls"}},
+		"exec beside tools":           {given("agents", rule("", "pods/exec", "create"), mallory), []string{"exec"}},
+		"exec elsewhere":              {given("web", rule("", "pods/exec", "create"), mallory), nil},
+		"exec beside the operator":    {given("assent-system", rule("", "pods/exec", "create"), mallory), []string{"enter the operator"}},
+		"the proxy of nodes":          {given("", rule("", "nodes/proxy", "get"), mallory), []string{"reach nodes"}},
+		"secrets of the operator":     {given("assent-system", rule("", "secrets", "get"), mallory), []string{"read the signing key"}},
+		"the signing key by name":     {given("assent-system", rule("", "secrets", "get", "assent-signing"), mallory), []string{"read the signing key"}},
+		"another Secret by name":      {given("assent-system", rule("", "secrets", "get", "other"), mallory), nil},
+		"secrets elsewhere":           {given("agents", rule("", "secrets", "get"), mallory), nil},
+		"webhooks":                    {given("", rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "delete"), mallory), []string{"change admission webhooks"}},
+		"policies of admission":       {given("", rule("admissionregistration.k8s.io", "validatingadmissionpolicies", "update"), mallory), []string{"change admission policies"}},
+		"kinds":                       {given("", rule("apiextensions.k8s.io", "customresourcedefinitions", "patch"), mallory), []string{"change the kinds"}},
+		"bind":                        {given("x", rule("rbac.authorization.k8s.io", "roles", "bind"), mallory), []string{"grant more than they have"}},
+		"what every agent may":        {given("agents", rule("assent.dev", "toolproposals", "create get list watch"), mallory), nil},
+		"what every approver may":     {given("agents", rule("assent.dev", "toolmanifests", "approve"), mallory), nil},
+		"a group outside of the list": {given("", rule("example.com", "users", "impersonate"), mallory), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, f := range tc.access.findings() {
+				if f.Subject != "User mallory" || f.Expected {
+					t.Errorf("finding %+v", f)
+				}
+				got = append(got, f.Power)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("powers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDoctor_FindsEveryPowerOfAnAdministrator(t *testing.T) {
+	got := given("", rule("*", "*", "*"), mallory).findings()
+	if len(got) != len(powers) {
+		t.Errorf("%d powers, want all %d", len(got), len(powers))
+	}
+	roles := given("agents", rbacv1.PolicyRule{})
+	roles.roleBindings = []rbacv1.RoleBinding{{
+		ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "agents"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "own"}, Subjects: []rbacv1.Subject{mallory},
+	}}
+	roles.roles = []rbacv1.Role{{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "agents"}, Rules: []rbacv1.PolicyRule{rule("batch", "jobs", "update")}}}
+	if got := roles.findings(); len(got) != 1 || got[0].Power != "change Jobs" {
+		t.Errorf("a Role of the namespace: %+v", got)
+	}
+}
+
+func TestDoctor_ExpectsTheClusterItselfAndTheOperator(t *testing.T) {
+	for subject, want := range map[rbacv1.Subject]bool{
+		{Kind: "Group", Name: "system:masters"}:                                    true,
+		{Kind: "Group", Name: "system:nodes"}:                                      true,
+		{Kind: "Group", Name: "system:authenticated"}:                              false,
+		{Kind: "Group", Name: "system:unauthenticated"}:                            false,
+		{Kind: "Group", Name: "system:serviceaccounts:agents"}:                     false,
+		{Kind: "Group", Name: "sre"}:                                               false,
+		{Kind: "User", Name: "system:kube-controller-manager"}:                     true,
+		{Kind: "User", Name: "system:admin"}:                                       false,
+		{Kind: "User", Name: "system:serviceaccount:agents:bot"}:                   false,
+		{Kind: "ServiceAccount", Namespace: "kube-system", Name: "job-controller"}: true,
+		{Kind: "ServiceAccount", Namespace: "assent-system", Name: "assent"}:       true,
+		{Kind: "ServiceAccount", Namespace: "assent-system", Name: "other"}:        false,
+		{Kind: "ServiceAccount", Namespace: "agents", Name: "assent"}:              false,
+	} {
+		d := diagnosis{Findings: given("", rule("", "users", "impersonate"), subject).findings()}
+		if len(d.Findings) != 1 || d.Findings[0].Expected != want {
+			t.Errorf("%v: %+v, want expected %v", subject, d.Findings, want)
+		}
+		var exit *ExitError
+		if refused := errors.As(d.verdict(), &exit) && exit.Code == exitRefused; refused == want {
+			t.Errorf("%v: exit code 2 is %v", subject, refused)
+		}
+	}
+}
+
+func TestDoctor_NamesWhoAndHow(t *testing.T) {
+	var b strings.Builder
+	d := diagnosis{Missing: []string{"MutatingWebhookConfiguration assent"}, Findings: given("agents", rule("", "pods/exec", "create"), rbacv1.Subject{Kind: "ServiceAccount", Name: "bot"}).findings()}
+	if err := d.print(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `MISSING MutatingWebhookConfiguration assent
+
+exec: may run programs inside the Pod of a call, beside its secrets
+  who       ServiceAccount agents/bot in agents by RoleBinding/b of r
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("diagnosis (-want +got):\n%s", diff)
+	}
+	if d.verdict() == nil {
+		t.Error("something missing passes")
+	}
+	if (diagnosis{}).verdict() != nil {
+		t.Error("nothing found is refused")
+	}
+}
