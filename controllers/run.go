@@ -119,7 +119,7 @@ func (r *ProposalReconciler) applyStep(ctx context.Context, state *run, step pro
 
 // resume creates the Job of a grant whose Job is missing.
 func (r *ProposalReconciler) resume(ctx context.Context, state *run) (ctrl.Result, error) {
-	if state.expected == nil || state.expected.Annotations[v1alpha1.AnnotationTemplateHash] != state.Proposal.Status.Dispatch.TemplateHash {
+	if !state.asGranted() {
 		// The contract or the operator's settings changed after the grant. The
 		// grant is for the Job that was decided on and for no other.
 		return r.applyStep(ctx, state, proposal.Step{
@@ -128,6 +128,14 @@ func (r *ProposalReconciler) resume(ctx context.Context, state *run) (ctrl.Resul
 		})
 	}
 	return r.createJob(ctx, state.Proposal, state.facts.contract, state.expected)
+}
+
+// asGranted says that the Job that would be built now is the granted one, of
+// the contract that was decided on.
+func (s *run) asGranted() bool {
+	return s.expected != nil &&
+		s.facts.ContractHash == s.Proposal.Spec.Prepared.Contract.Hash &&
+		s.expected.Annotations[v1alpha1.AnnotationTemplateHash] == s.Proposal.Status.Dispatch.TemplateHash
 }
 
 func (r *ProposalReconciler) observeRun(ctx context.Context, p *v1alpha1.ToolProposal) (*run, error) {
@@ -157,8 +165,8 @@ func (r *ProposalReconciler) observeJob(ctx context.Context, state *run) error {
 	live := &batchv1.Job{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: d.JobNamespace, Name: d.JobName}, live)
 	if apierrors.IsNotFound(err) {
-		state.PodsGone = true
-		return nil
+		state.PodsGone, err = r.redeemerGone(ctx, state.Proposal)
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("reading Job %s/%s: %w", d.JobNamespace, d.JobName, err)
@@ -175,7 +183,7 @@ func (r *ProposalReconciler) observeJob(ctx context.Context, state *run) error {
 
 // ours compares with the grant where the expected Job cannot be built any more.
 func ours(state *run, live *batchv1.Job) bool {
-	if state.expected != nil && state.expected.Annotations[v1alpha1.AnnotationTemplateHash] == state.Proposal.Status.Dispatch.TemplateHash {
+	if state.asGranted() {
 		return job.Ours(state.expected, live)
 	}
 	return live.Annotations[v1alpha1.AnnotationTemplateHash] == state.Proposal.Status.Dispatch.TemplateHash &&
@@ -200,13 +208,35 @@ func (r *ProposalReconciler) podsGone(ctx context.Context, j *batchv1.Job) (bool
 		return false, fmt.Errorf("listing the Pods of Job %s/%s: %w", j.Namespace, j.Name, err)
 	}
 	for i := range pods.Items {
-		switch pods.Items[i].Status.Phase {
-		case corev1.PodSucceeded, corev1.PodFailed:
-		default:
+		if !ended(&pods.Items[i]) {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// redeemerGone says whether the Pod that fetched the call can no longer run. A
+// Job that was deleted goes before its Pod does.
+func (r *ProposalReconciler) redeemerGone(ctx context.Context, p *v1alpha1.ToolProposal) (bool, error) {
+	by := p.Status.RedeemedBy
+	if by == nil {
+		// No Pod has the call, and without a Job none will get it.
+		return true, nil
+	}
+	pod := &corev1.Pod{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: p.Status.Dispatch.JobNamespace, Name: by.PodName}, pod)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Pod %s/%s: %w", p.Status.Dispatch.JobNamespace, by.PodName, err)
+	}
+	return pod.UID != by.PodUID || ended(pod), nil
+}
+
+// ended says that no container of the Pod runs or will run any more.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // cancelReason says why a call that was dispatched should be stopped.

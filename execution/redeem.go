@@ -144,7 +144,9 @@ func (s *Server) readJob(ctx context.Context, c *claim) error {
 	c.job, expected.UID = live, live.UID
 	if drift := job.Diff(expected, c.pod); len(drift) > 0 {
 		s.Log.Info("a Pod differs from what its Job must make", "proposal", client.ObjectKeyFromObject(c.proposal), "pod", c.pod.Name, "fields", drift)
-		s.noteDrift(ctx, c, drift)
+		if c.proposal.Status.RedeemedBy == nil {
+			s.noteDrift(ctx, c, drift)
+		}
 		return refuse(http.StatusConflict, "the Pod differs from what its Job must make")
 	}
 	return nil
@@ -220,7 +222,7 @@ func (s *Server) ticket(c *claim) (envelope string, answer []byte, err error) {
 		Limits:      attest.Limits{TimeoutSeconds: int64(timeout / time.Second), OutputMaxBytes: outputMaxBytes, StatusMaxBytes: statusMaxBytes},
 		Epoch:       c.seal.Epoch,
 		IssuedAt:    p.Status.RedeemedBy.Time.Time,
-		Deadline:    p.Status.RedeemedBy.Time.Add(timeout + time.Minute),
+		Deadline:    proposal.TicketDeadline(p.Status.RedeemedBy.Time.Time, timeout),
 	}
 	envelope, err = keys.Sign(attest.KindTicket, "toolproposal", t.Fingerprint, t)
 	if err != nil {

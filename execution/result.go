@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,7 +98,7 @@ func (s *Server) open(p *v1alpha1.ToolProposal, signed attest.SignedResult) (att
 // the answer to the first report may have been lost.
 func (s *Server) store(ctx context.Context, p *v1alpha1.ToolProposal, report attest.Result) error {
 	if old := p.Status.Result; old != nil {
-		if old.OutputDigest == report.StdoutSHA256 && old.Outcome == string(report.Outcome) {
+		if sameReport(old, report) {
 			return nil
 		}
 		return refuse(http.StatusConflict, "another result was reported before")
@@ -116,6 +117,14 @@ func (s *Server) store(ctx context.Context, p *v1alpha1.ToolProposal, report att
 		return err
 	}
 	return s.Client.Status().Update(ctx, p)
+}
+
+// sameReport says that a stored result is what the report would be stored as.
+// A result without texts was either stored without them or has none.
+func sameReport(old *v1alpha1.Result, report attest.Result) bool {
+	again := resultOf(report, old.Output == "" && old.ErrorOutput == "")
+	again.KeyID, again.Seal, again.Parsed, again.Time = old.KeyID, old.Seal, old.Parsed, old.Time
+	return apiequality.Semantic.DeepEqual(old, again)
 }
 
 // sensitive says whether the output must not be stored. When the contract

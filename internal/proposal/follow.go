@@ -13,6 +13,22 @@ import (
 // reportGrace is how long after its Pod ended a result may still arrive.
 const reportGrace = 15 * time.Second
 
+// reasonResponseLost is the runner's word for a request that was sent, at
+// least in part, and had no complete answer: the one report that does not say
+// whether there was an effect.
+const reasonResponseLost = "ResponseLost"
+
+// startGrace is for the runner between the answer that gives it the call and
+// the beginning of the effect.
+const startGrace = 10 * time.Second
+
+// TicketDeadline is when the effect of a call that was redeemed must have
+// ended. It lies before the time at which [Follow] gives the call up: what was
+// given up must not begin any more.
+func TicketDeadline(redeemed time.Time, timeout time.Duration) time.Time {
+	return redeemed.Add(timeout + startGrace)
+}
+
 // Run is what is known about a call that was dispatched.
 type Run struct {
 	Proposal *v1alpha1.ToolProposal
@@ -21,7 +37,7 @@ type Run struct {
 	JobExists, Squatted bool
 	// JobFinishedAt is when the Job ended; zero while it runs.
 	JobFinishedAt time.Time
-	// PodsGone says that no Pod of the Job can still run.
+	// PodsGone says that no Pod that has or may get the call can still run.
 	PodsGone bool
 	// Cancel is why the call should be stopped; empty when it should not.
 	Cancel        string
@@ -89,12 +105,13 @@ func followRedeemed(r Run, now time.Time) Step {
 	lost := Step{Phase: v1alpha1.PhaseIndeterminate, Reason: v1alpha1.ReasonResultLost, StopJob: true,
 		Message: "a runner fetched the call and never reported; whether it had its effect is not known, and it is not run again"}
 	switch {
-	case r.Cancel != "" && r.JobExists && !r.PodsGone:
-		return Step{StopJob: true, Recheck: time.Second}
-	case r.Cancel != "":
-		return Step{Phase: v1alpha1.PhaseCancelled, Reason: r.Cancel, Message: r.CancelMessage + "; its effect may have begun"}
+	case r.Cancel != "" && r.PodsGone:
+		return Step{Phase: v1alpha1.PhaseCancelled, Reason: r.Cancel, Message: r.CancelMessage + "; its effect may have begun", StopJob: r.JobExists}
 	case !now.Before(giveUp):
 		return lost
+	case r.Cancel != "":
+		// Deleting the Job ends its Pod, which takes its time.
+		return Step{StopJob: r.JobExists, Recheck: time.Second}
 	case r.PodsGone && !r.JobExists:
 		return lost
 	case r.PodsGone && !r.JobFinishedAt.IsZero():
@@ -109,6 +126,9 @@ func followRedeemed(r Run, now time.Time) Step {
 func finish(r Run) Step {
 	result := r.Proposal.Status.Result
 	switch {
+	case result.Reason == reasonResponseLost:
+		return Step{Phase: v1alpha1.PhaseIndeterminate, Reason: result.Reason,
+			Message: "the request was sent and its answer was lost; whether it had its effect is not known, and it is not sent again"}
 	case result.Outcome == string(attest.OutcomeTimedOut):
 		return Step{Phase: v1alpha1.PhaseFailed, Reason: v1alpha1.ReasonTimedOut, Message: "the tool was stopped at its timeout"}
 	case result.Outcome != string(attest.OutcomeSucceeded):

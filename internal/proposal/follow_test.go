@@ -83,11 +83,16 @@ func TestFollow_EveryRow(t *testing.T) {
 		"its Pod ended and no report came":         {redeemed(gone), 15 * time.Second, "Indeterminate/ResultLost stop"},
 		"its Job was taken away":                   {redeemed(func(r *proposal.Run) { r.JobExists, r.PodsGone = false, true }), 0, "Indeterminate/ResultLost stop"},
 		"cancelled while it runs":                  {redeemed(cancel), 0, "/ stop again in 1s"},
+		"cancelled, and its Job went first":        {redeemed(func(r *proposal.Run) { cancel(r); r.JobExists = false }), 0, "/ again in 1s"},
 		"cancelled and stopped":                    {redeemed(func(r *proposal.Run) { cancel(r); r.PodsGone = true }), 0, "Cancelled/DeniedByApprover"},
+		"cancelled, and its Pod never went":        {redeemed(cancel), 90 * time.Second, "Indeterminate/ResultLost stop"},
+		"its Job was taken away, its Pod runs on":  {redeemed(func(r *proposal.Run) { r.JobExists = false }), 0, "Running/Redeemed again in 1m30s"},
 		"success":                                  {reported("Succeeded", "", keep), 0, "Succeeded/Succeeded"},
 		"success that breaks its schema":           {reported("Succeeded", "", func(r *proposal.Run) { r.SchemaProblem = "no" }), 0, "Failed/ResultSchemaViolation"},
 		"failure":                                  {reported("Failed", "", keep), 0, "Failed/ToolFailed"},
 		"failure for a reason":                     {reported("Failed", "DialRefused", keep), 0, "Failed/DialRefused"},
+		"a request whose answer was lost":          {reported("Failed", "ResponseLost", keep), 0, "Indeterminate/ResponseLost"},
+		"the same at its timeout":                  {reported("TimedOut", "ResponseLost", keep), 0, "Indeterminate/ResponseLost"},
 		"timeout":                                  {reported("TimedOut", "", keep), 0, "Failed/TimedOut"},
 		"a report counts although it is cancelled": {reported("Succeeded", "", cancel), 0, "Succeeded/Succeeded"},
 	} {
@@ -106,5 +111,19 @@ func TestFollow_SaysWhatChangedThePod(t *testing.T) {
 	want := proposal.Step{Phase: v1alpha1.PhaseFailed, Reason: "PodSpecDrift", Message: "a container was added", StopJob: true}
 	if diff := cmp.Diff(want, proposal.Follow(run, now.Add(time.Minute))); diff != "" {
 		t.Errorf("step (-want +got):\n%s", diff)
+	}
+}
+
+// No effect may begin when the operator has given its call up.
+func TestTicketDeadline_LiesBeforeTheCallIsGivenUp(t *testing.T) {
+	for _, timeout := range []time.Duration{time.Second, time.Minute, 24 * time.Hour} {
+		run := redeemed(func(r *proposal.Run) { r.Timeout = timeout })
+		deadline := proposal.TicketDeadline(now, timeout)
+		if got := proposal.Follow(run, deadline); got.Phase.Terminal() {
+			t.Errorf("timeout %s: at the ticket's deadline the call is given up as %s", timeout, end(got))
+		}
+		if !deadline.After(now.Add(timeout)) {
+			t.Errorf("timeout %s: the ticket leaves no time for the call", timeout)
+		}
 	}
 }
