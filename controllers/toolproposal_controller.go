@@ -161,7 +161,7 @@ func (r *ProposalReconciler) applyPlan(ctx context.Context, f *facts, plan propo
 // deleted, after its time of any other.
 func (r *ProposalReconciler) retire(ctx context.Context, p *v1alpha1.ToolProposal) (ctrl.Result, error) {
 	if p.DeletionTimestamp == nil {
-		wait := r.retention(ctx, p) - r.Now().Sub(p.Status.CompletionTime.Time)
+		wait := r.retention(ctx, p) - r.Now().Sub(completed(p))
 		if wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
@@ -181,6 +181,15 @@ func (r *ProposalReconciler) retire(ctx context.Context, p *v1alpha1.ToolProposa
 	return ctrl.Result{}, nil
 }
 
+// completed is when a call ended. A phase that somebody else wrote may lack
+// the time that belongs to it.
+func completed(p *v1alpha1.ToolProposal) time.Time {
+	if p.Status.CompletionTime == nil {
+		return p.CreationTimestamp.Time
+	}
+	return p.Status.CompletionTime.Time
+}
+
 // retention is how long an ended call is kept.
 func (r *ProposalReconciler) retention(ctx context.Context, p *v1alpha1.ToolProposal) time.Duration {
 	m, err := observe.Manifest(ctx, r.Client, p.Namespace, p.Spec.Tool)
@@ -190,7 +199,8 @@ func (r *ProposalReconciler) retention(ctx context.Context, p *v1alpha1.ToolProp
 	return r.Retention
 }
 
-// deleteCall deletes proposal and receipts; the Job goes with the proposal.
+// deleteCall deletes proposal and receipts. The finalizer then sees to the Job
+// before the proposal goes.
 func (r *ProposalReconciler) deleteCall(ctx context.Context, p *v1alpha1.ToolProposal) error {
 	receipts, err := observe.Receipts(ctx, r.Client, p)
 	if err != nil {
