@@ -24,7 +24,7 @@ const (
 	workVolume, workDir   = "work", "/work"
 	tmpVolume, tmpDir     = "tmp", "/tmp"
 	binVolume, binDir     = "assent-bin", "/assent/bin"
-	tokenVolume, tokenDir = "assent-token", "/var/run/assent" //nolint:gosec // a place, not a token
+	tokenVolume, tokenDir = "assent-token", "/var/run/assent"
 	apiVolume, apiDir     = "kube-api-access", "/var/run/secrets/kubernetes.io/serviceaccount"
 
 	tokenFile = "token"

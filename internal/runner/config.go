@@ -37,7 +37,7 @@ const (
 	// EnvPodUID is the UID of the runner's own Pod.
 	EnvPodUID = "ASSENT_POD_UID"
 	// EnvTokenFile is the path of the token for the execution service.
-	EnvTokenFile = "ASSENT_TOKEN_FILE" //nolint:gosec // a place, not a token
+	EnvTokenFile = "ASSENT_TOKEN_FILE"
 	// EnvStartTimeout is for how many seconds redeeming is tried.
 	EnvStartTimeout = "ASSENT_START_TIMEOUT_SECONDS"
 	// EnvCanary lists addresses ip:port, separated by commas, that must not

@@ -64,7 +64,7 @@ const (
 	// example a line break in a header.
 	ReasonSecretUnusable Reason = "SecretUnusable"
 	// ReasonCredentialHostMismatch: a secret would go to a host that it is not for.
-	ReasonCredentialHostMismatch Reason = "CredentialHostMismatch" //nolint:gosec // a word
+	ReasonCredentialHostMismatch Reason = "CredentialHostMismatch"
 	// ReasonAddressNotAllowed: the host resolves to an address that the effect
 	// may not reach.
 	ReasonAddressNotAllowed Reason = "AddressNotAllowed"
