@@ -105,7 +105,7 @@ func (r *resolver) checkExecution(x Execution) {
 	for _, q := range []struct{ name, value string }{
 		{"cpu", x.CPU}, {"memory", x.Memory}, {"ephemeralStorage", x.EphemeralStorage},
 	} {
-		if !quantityForm.MatchString(q.value) || !positiveQuantity.MatchString(q.value) {
+		if !isQuantity(q.value) {
 			r.add(ReasonInvalidManifest, field+q.name, "must be a positive Kubernetes quantity such as 500m or 256Mi")
 		}
 	}
@@ -116,15 +116,24 @@ func (r *resolver) checkExecution(x Execution) {
 			r.add(ReasonInvalidManifest, field+n.name, "must be the name of an object")
 		}
 	}
-	if ttl := x.TTLSecondsAfterFinished; ttl != nil && (*ttl < 0 || *ttl > 31536000) {
-		r.add(ReasonInvalidManifest, field+"ttlSecondsAfterFinished", "must lie between 0 and 31536000")
-	}
+	r.checkTTL(field+"ttlSecondsAfterFinished", x.TTLSecondsAfterFinished)
 	if len(x.Egress) > 16 {
 		r.add(ReasonInvalidManifest, field+"egress", "has more than 16 rules")
 	}
 	for i, rule := range x.Egress {
 		r.checkEgress(fmt.Sprintf("%segress[%d]", field, i), rule)
 	}
+}
+
+func (r *resolver) checkTTL(field string, seconds *int32) {
+	if seconds != nil && (*seconds < 0 || *seconds > 31536000) {
+		r.add(ReasonInvalidManifest, field, "must lie between 0 and 31536000")
+	}
+}
+
+// isQuantity reports whether a text is a positive quantity of Kubernetes.
+func isQuantity(text string) bool {
+	return quantityForm.MatchString(text) && positiveQuantity.MatchString(text)
 }
 
 func (r *resolver) checkEgress(field string, e EgressRule) {
@@ -134,10 +143,7 @@ func (r *resolver) checkEgress(field string, e EgressRule) {
 		}
 	}
 	require((e.CIDR == "") != (e.Namespace == ""), "", "set exactly one of cidr and namespace")
-	if e.CIDR != "" {
-		p, err := netip.ParsePrefix(e.CIDR)
-		require(err == nil && p == p.Masked(), ".cidr", "must be a range in CIDR notation without host bits")
-	}
+	require(e.CIDR == "" || isRange(e.CIDR), ".cidr", "must be a range in CIDR notation without host bits")
 	require(e.Namespace == "" || namespaceNameForm.MatchString(e.Namespace), ".namespace", "must be the name of a namespace")
 	require(len(e.PodLabels) == 0 || e.Namespace != "", ".podLabels", "need a namespace")
 	require(len(e.PodLabels) <= 8, ".podLabels", "are more than 8")
@@ -148,6 +154,12 @@ func (r *resolver) checkEgress(field string, e EgressRule) {
 	for _, port := range e.Ports {
 		require(port >= 1 && port <= 65535, ".ports", "must lie between 1 and 65535")
 	}
+}
+
+// isRange reports whether a text is a range of addresses without host bits.
+func isRange(text string) bool {
+	p, err := netip.ParsePrefix(text)
+	return err == nil && p == p.Masked()
 }
 
 func (r *resolver) checkSecrets(secrets []SecretReference) {

@@ -107,12 +107,10 @@ func hideInput(err error) error {
 		return fmt.Errorf("at byte %d: not valid JSON, or a member occurs twice", syntactic.ByteOffset)
 	}
 	cause := errors.New("wrong type")
-	if errors.Is(err, json.ErrUnknownName) {
-		cause = json.ErrUnknownName
-	} else if errors.Is(err, errIntOrString) {
-		cause = errIntOrString
-	} else if errors.Is(err, errDuration) {
-		cause = errDuration
+	for _, known := range []error{json.ErrUnknownName, errIntOrString, errDuration} {
+		if errors.Is(err, known) {
+			cause = known
+		}
 	}
 	return fmt.Errorf("at %q: %w", string(semantic.JSONPointer), cause)
 }

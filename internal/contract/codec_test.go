@@ -103,8 +103,8 @@ func fillAll(v reflect.Value) {
 			v.Set(reflect.ValueOf(contract.IntOrString{IsString: true, Str: "x"}))
 			return
 		}
-		for i := range v.NumField() {
-			fillAll(v.Field(i))
+		for _, field := range v.Fields() {
+			fillAll(field)
 		}
 	default:
 		panic(v.Type())

@@ -50,7 +50,7 @@ func TestContract_DescribesItself(t *testing.T) {
 		t.Errorf("approval (-want +got):\n%s", diff)
 	}
 	execution := contract.ExecutionSettings{
-		Timeout: time.Hour, CPU: "500m", Memory: "256Mi", EphemeralStorage: "256Mi", TTLSecondsAfterFinished: ptr(int32(60)),
+		Timeout: time.Hour, CPU: "500m", Memory: "256Mi", EphemeralStorage: "256Mi", TTLSecondsAfterFinished: new(int32(60)),
 		Egress: []contract.EgressRule{{Namespace: "db", PodLabels: map[string]string{"app": "x"}, Ports: []int32{5432}}},
 	}
 	if diff := cmp.Diff(execution, c.Execution()); diff != "" {
@@ -71,6 +71,15 @@ func TestContract_WritesOutDefaults(t *testing.T) {
 	}
 	if diff := cmp.Diff(contract.Output{Format: "text"}, c.Output()); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckCondition_AcceptsConditionsOnly(t *testing.T) {
+	if err := contract.CheckCondition(`a == 'x' and b != "" and c == -1.5`); err != nil {
+		t.Error(err)
+	}
+	if err := contract.CheckCondition("a == 'x' or b == 'y'"); err == nil {
+		t.Error("or is accepted")
 	}
 }
 

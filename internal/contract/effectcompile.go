@@ -48,7 +48,7 @@ func (e *effectCompiler) secret(field, name string) (ResolvedSecret, bool) {
 	}
 	e.usedSecrets[i] = true
 	s := e.secrets[i]
-	return ResolvedSecret{Name: s.Name, SecretName: s.SecretName, Key: s.Key, Hosts: s.Hosts}, true
+	return ResolvedSecret(s), true
 }
 
 // checkUsed refuses what is declared and changes nothing: an approver would

@@ -78,7 +78,8 @@ func TestPrepare_ResolvesCommands(t *testing.T) {
 	want := contract.Effect{Command: &contract.CommandCall{
 		Image: image, WorkingDir: "/work/in", Argv: []string{"scan", "--rate=1000", "{literal} 1000", "--", "10.0.0.1"},
 		Env: []contract.ResolvedVariable{
-			{Name: "LANG", Value: ptr("C")}, {Name: "EMPTY", Value: ptr("")},
+			{Name: "LANG", Value: new("C")},
+			{Name: "EMPTY", Value: new("")},
 			{Name: "TOKEN", Secret: &contract.ResolvedSecret{Name: "token", SecretName: "scanner", Key: "api-token"}},
 		},
 	}}

@@ -231,7 +231,7 @@ var typeFields = map[string]struct {
 	"clamp":            {narrowed("integer", contract.ArgumentConstraints{Max: number(5), Clamp: true}), narrowed("integer", contract.ArgumentConstraints{Max: number(5)}), `6`},
 	"schemes":          {narrowed("url", contract.ArgumentConstraints{Schemes: []string{"http"}}), contract.ArgumentType{Base: "url"}, `"http://x.test/"`},
 	"scopeCheck":       {narrowed("string", contract.ArgumentConstraints{ScopeCheck: true}), contract.ArgumentType{Base: "string"}, `"evil.test"`},
-	"maxLength":        {narrowed("string", contract.ArgumentConstraints{MaxLength: ptr(int32(1))}), contract.ArgumentType{Base: "string"}, `"ab"`},
+	"maxLength":        {narrowed("string", contract.ArgumentConstraints{MaxLength: new(int32(1))}), contract.ArgumentType{Base: "string"}, `"ab"`},
 	"allowLeadingDash": {narrowed("string", contract.ArgumentConstraints{AllowLeadingDash: true}), contract.ArgumentType{Base: "string"}, `"-x"`},
 	"sensitive":        {narrowed("string", contract.ArgumentConstraints{Sensitive: true}), contract.ArgumentType{Base: "string"}, `"x"`},
 	"schema":           {narrowed("object", contract.ArgumentConstraints{Schema: `{"required":["x"]}`}), narrowed("object", contract.ArgumentConstraints{Schema: `{}`}), `{}`},
@@ -311,8 +311,8 @@ func sortedKeys[V any](m map[string]V) []string {
 // fieldPaths lists the JSON paths of all fields of a struct.
 func fieldPaths(t reflect.Type, prefix string) []string {
 	var out []string
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
+		f := f
 		if f.Anonymous {
 			out = append(out, fieldPaths(f.Type, prefix)...)
 			continue

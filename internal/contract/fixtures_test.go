@@ -49,7 +49,8 @@ func number(n int32) *contract.IntOrString { return &contract.IntOrString{Int: n
 
 func text(s string) *contract.IntOrString { return &contract.IntOrString{IsString: true, Str: s} }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }
 
 func decode(tb testing.TB, text string) contract.Manifest {
 	tb.Helper()
@@ -94,7 +95,7 @@ func refused(tb testing.TB, c *contract.Contract, raw string) snapshot.Error {
 		tb.Fatalf("prepared %+v, want a refusal", p)
 	}
 	var why *snapshot.Error
-	var refusal *contract.Refusal
+	var refusal *contract.RefusedError
 	if !errors.As(err, &why) || !errors.As(err, &refusal) || refusal.Tool != c.Name() {
 		tb.Fatalf("error %T is not the refusal of the tool: %v", err, err)
 	}

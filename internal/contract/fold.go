@@ -19,7 +19,7 @@ import (
 func (r *resolver) fold(a *argument, l link) {
 	c := l.constraints
 	r.checkApplies(a, l)
-	a.bounds.clamp = a.bounds.clamp || c.Clamp
+	r.foldBounds(a, l)
 	a.scoped = a.scoped || c.ScopeCheck
 	a.dash = a.dash || c.AllowLeadingDash
 	a.sensitive = a.sensitive || c.Sensitive
@@ -29,6 +29,19 @@ func (r *resolver) fold(a *argument, l link) {
 	if c.Pattern != "" {
 		a.patterns = append(a.patterns, r.pattern(l.field+"pattern", c.Pattern))
 	}
+	if c.Schemes != nil {
+		a.schemes = r.schemes(l, a.schemes)
+	}
+	if c.Schema != "" {
+		a.schemas = append(a.schemas, r.schema(l.field+"schema", c.Schema))
+		a.schemaText = append(a.schemaText, c.Schema)
+	}
+}
+
+// foldBounds adds what limits numbers and lengths.
+func (r *resolver) foldBounds(a *argument, l link) {
+	c := l.constraints
+	a.bounds.clamp = a.bounds.clamp || c.Clamp
 	if c.Min != nil {
 		a.bounds.min = math.Max(a.bounds.min, r.bound(a, l.field+"min", *c.Min))
 	}
@@ -37,13 +50,6 @@ func (r *resolver) fold(a *argument, l link) {
 	}
 	if c.MaxLength != nil {
 		a.maxLength = min(a.maxLength, r.length(l.field+"maxLength", *c.MaxLength))
-	}
-	if c.Schemes != nil {
-		a.schemes = r.schemes(l, a.schemes)
-	}
-	if c.Schema != "" {
-		a.schemas = append(a.schemas, r.schema(l.field+"schema", c.Schema))
-		a.schemaText = append(a.schemaText, c.Schema)
 	}
 }
 
@@ -156,13 +162,8 @@ func (r *resolver) schemes(l link, before []string) []string {
 // isScheme reports whether s is a URL scheme (RFC 3986 section 3.1) in lower
 // case.
 func isScheme(s string) bool {
-	for i := range len(s) {
-		letter := s[i] >= 'a' && s[i] <= 'z'
-		if !letter && (i == 0 || !(s[i] >= '0' && s[i] <= '9' || s[i] == '+' || s[i] == '-' || s[i] == '.')) {
-			return false
-		}
-	}
-	return s != ""
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	return s != "" && strings.IndexByte(letters, s[0]) >= 0 && strings.Trim(s, letters+"0123456789+-.") == ""
 }
 
 // setDefault checks a default as a value of the agent's and keeps the result.

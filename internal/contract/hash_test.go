@@ -39,8 +39,8 @@ func fill(v reflect.Value) {
 		fill(element)
 		v.SetMapIndex(reflect.ValueOf("key"), element)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i))
+		for _, field := range v.Fields() {
+			fill(field)
 		}
 	default:
 		panic(v.Type())

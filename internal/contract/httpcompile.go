@@ -68,7 +68,7 @@ func (e *effectCompiler) httpSecrets(host string) []ResolvedSecret {
 		if host != "" && len(s.Hosts) > 0 && !slices.ContainsFunc(s.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
 			e.add(ReasonCredentialHostMismatch, field, "the secret %q would be sent to %s, which is not one of its hosts", s.Name, host)
 		}
-		out = append(out, ResolvedSecret{Name: s.Name, SecretName: s.SecretName, Key: s.Key, Hosts: s.Hosts})
+		out = append(out, ResolvedSecret(s))
 	}
 	return out
 }
@@ -107,29 +107,29 @@ func (e *effectCompiler) header(field string, h HTTPHeader, arguments bool) head
 		e.add(ReasonInvalidTemplate, field, "%v", err)
 	}
 	p := headerPlan{name: h.Name}
-	probe := ""
+	var probe strings.Builder
 	for _, piece := range pieces {
 		secret, isSecret := piece.secret()
 		switch {
 		case piece.name == "":
 			p.value = append(p.value, part{text: piece.text, arg: constant})
-			probe += piece.text
+			probe.WriteString(piece.text)
 		case isSecret:
 			e.secret(field, secret)
 			p.secrets++
 			p.value = append(p.value, part{text: "{" + piece.name + "}", arg: constant})
-			probe += "x"
+			probe.WriteString("x")
 		case !arguments:
 			e.add(ReasonInvalidTemplate, field, "uses {%s}; only secrets can be used here", piece.name)
 		default:
 			if i, known := e.argument(field, piece.name); known {
 				e.scalar(field, i)
 				p.value = append(p.value, part{arg: i})
-				probe += "x"
+				probe.WriteString("x")
 			}
 		}
 	}
-	if !isHeaderValue(probe) {
+	if !isHeaderValue(probe.String()) {
 		e.add(ReasonInvalidEffect, field, "can only have printable ASCII, without blanks at either end")
 	}
 	return p

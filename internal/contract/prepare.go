@@ -31,9 +31,9 @@ type Prepared struct {
 	Fingerprint string
 }
 
-// Refusal is the error of [Contract.Prepare]. It says what to change, and as a
+// RefusedError is the error of [Contract.Prepare]. It says what to change, and as a
 // [*snapshot.Error], which errors.As finds, stage and reason.
-type Refusal struct {
+type RefusedError struct {
 	// Tool is the name of the ToolManifest.
 	Tool string
 	// Err has stage, reason and the declared name of the argument.
@@ -42,7 +42,7 @@ type Refusal struct {
 
 // Error names tool, stage, reason and argument and says what to change. It
 // contains nothing of the arguments.
-func (r *Refusal) Error() string {
+func (r *RefusedError) Error() string {
 	text := "tool " + r.Tool + ": " + r.Err.Error()
 	if what, known := advice[r.Err.Reason]; known {
 		text += ": " + what
@@ -51,14 +51,14 @@ func (r *Refusal) Error() string {
 }
 
 // Unwrap returns the [*snapshot.Error].
-func (r *Refusal) Unwrap() error { return r.Err }
+func (r *RefusedError) Unwrap() error { return r.Err }
 
 // Prepare takes an agent's raw arguments all the way to a frozen call: strict
 // decoding, the declared types with defaults and clamps, the scope, the
 // canonical text, the effect and the hashes. agent is the authenticated user
 // that the call is for; it enters the proposal hash only.
 //
-// The error is a [*Refusal].
+// The error is a [*RefusedError].
 func (c *Contract) Prepare(agent, rawArguments string) (*Prepared, error) {
 	w := borrow(c.args)
 	defer w.release()
@@ -79,11 +79,11 @@ func (c *Contract) Prepare(agent, rawArguments string) (*Prepared, error) {
 	}
 	effect, refused := c.plan.render(v)
 	if refused != nil {
-		return nil, &Refusal{Tool: c.name, Err: refused}
+		return nil, &RefusedError{Tool: c.name, Err: refused}
 	}
 	text := w.effect(effect)
 	if len(text) > MaxEffectBytes {
-		return nil, &Refusal{Tool: c.name, Err: refuse(snapshot.StageEffect, ReasonEffectTooLarge, "")}
+		return nil, &RefusedError{Tool: c.name, Err: refuse(snapshot.StageEffect, ReasonEffectTooLarge, "")}
 	}
 	p := &Prepared{
 		ArgsCanonicalJSON: v.canonical,
@@ -101,7 +101,7 @@ func (c *Contract) Prepare(agent, rawArguments string) (*Prepared, error) {
 func (c *Contract) refusal(err error) error {
 	refused := &snapshot.Error{Stage: snapshot.StageSchema, Reason: snapshot.ReasonSchema}
 	errors.As(err, &refused)
-	return &Refusal{Tool: c.name, Err: refused}
+	return &RefusedError{Tool: c.name, Err: refused}
 }
 
 // accept is the schema step and the scope step: it turns what was sent into the

@@ -350,8 +350,7 @@ func FuzzPrepare(f *testing.F) {
 		c := contracts[int(which)%len(contracts)]
 		p, err := c.Prepare("agent", raw)
 		if err != nil {
-			var why *snapshot.Error
-			if !errors.As(err, &why) {
+			if _, ok := errors.AsType[*snapshot.Error](err); !ok {
 				t.Fatalf("%v is no refusal", err)
 			}
 			return

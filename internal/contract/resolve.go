@@ -111,15 +111,21 @@ func (r *resolver) complete(a *argument, field string) {
 		r.add(ReasonInvalidArgument, field+".allowed", "the type %s needs a list of allowed values", a.kind)
 	case a.spec.needsPattern && a.patterns == nil:
 		r.add(ReasonInvalidArgument, field+".pattern", "the type %s needs a pattern", a.kind)
-	case a.spec.applies&canSchema != 0 && a.schemas == nil:
+	case a.isStructure() && a.schemas == nil:
 		r.add(ReasonInvalidArgument, field+".schema", "the type %s needs a JSON Schema", a.kind)
-	case a.bounds.min > a.bounds.max:
-		r.add(ReasonInvalidArgument, field+".min", "min is larger than max, so that no value is accepted")
-	case a.bounds.clamp && a.bounds == clamped(kindBounds(a.kind)):
-		r.add(ReasonInvalidArgument, field+".clamp", "clamp needs min or max")
 	}
+	r.completeBounds(a, field)
 	if a.kind == KindURL && a.schemes == nil {
 		a.schemes = defaultSchemes
+	}
+}
+
+func (r *resolver) completeBounds(a *argument, field string) {
+	if a.bounds.min > a.bounds.max {
+		r.add(ReasonInvalidArgument, field+".min", "min is larger than max, so that no value is accepted")
+	}
+	if a.bounds.clamp && a.bounds == clamped(kindBounds(a.kind)) {
+		r.add(ReasonInvalidArgument, field+".clamp", "clamp needs min or max")
 	}
 }
 

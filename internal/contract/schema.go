@@ -62,8 +62,7 @@ func compileSchema(text string) (*jsonschema.Schema, string) {
 	c.UseLoader(offline{})
 	_ = c.AddResource(schemaURL, tree) // fails for a second document of the same URL only
 	s, err := c.Compile(schemaURL)
-	var remote *jsonschema.LoadURLError
-	if errors.As(err, &remote) {
+	if _, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
 		return nil, "the JSON Schema refers to another document; put the definition into $defs"
 	}
 	if err != nil {

@@ -35,41 +35,58 @@ var (
 
 // parseTemplate takes a template apart in which {{ and }} stand for braces.
 func parseTemplate(text string) ([]piece, error) {
+	if strings.IndexByte(text, 0) >= 0 {
+		return nil, errNulLiteral
+	}
 	var pieces []piece
-	var literal strings.Builder
-	flush := func() {
-		if literal.Len() > 0 {
-			pieces = append(pieces, piece{text: literal.String()})
-			literal.Reset()
+	literal := ""
+	for text != "" {
+		i := strings.IndexAny(text, "{}")
+		if i < 0 {
+			i = len(text)
 		}
-	}
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case c == 0:
-			return nil, errNulLiteral
-		case (c == '{' || c == '}') && strings.HasPrefix(text[i+1:], string(c)):
-			literal.WriteByte(c)
-			i++
-		case c == '}':
-			return nil, errCloseBrace
-		case c == '{':
-			name, _, found := strings.Cut(text[i+1:], "}")
-			if !found {
-				return nil, errOpenBrace
-			}
-			if !isPlaceholder(name) {
-				return nil, errNotTemplate
-			}
-			flush()
-			pieces = append(pieces, piece{name: name})
-			i += len(name) + 1
-		default:
-			literal.WriteByte(c)
+		literal += text[:i]
+		p, rest, err := cutBrace(text[i:])
+		if err != nil {
+			return nil, err
 		}
+		literal += p.text
+		if p.name != "" {
+			pieces = append(appendLiteral(pieces, literal), p)
+			literal = ""
+		}
+		text = rest
 	}
-	flush()
+	pieces = appendLiteral(pieces, literal)
 	return pieces, checkLiterals(pieces)
+}
+
+func appendLiteral(pieces []piece, text string) []piece {
+	if text == "" {
+		return pieces
+	}
+	return append(pieces, piece{text: text})
+}
+
+// cutBrace reads what the brace at the beginning of a text stands for: itself
+// when it is doubled, or else a placeholder.
+func cutBrace(text string) (p piece, rest string, err error) {
+	switch {
+	case text == "":
+		return piece{}, "", nil
+	case strings.HasPrefix(text, "{{") || strings.HasPrefix(text, "}}"):
+		return piece{text: text[:1]}, text[2:], nil
+	case text[0] == '}':
+		return piece{}, "", errCloseBrace
+	}
+	name, rest, found := strings.Cut(text[1:], "}")
+	switch {
+	case !found:
+		return piece{}, "", errOpenBrace
+	case !isPlaceholder(name):
+		return piece{}, "", errNotTemplate
+	}
+	return piece{name: name}, rest, nil
 }
 
 // parseBody takes the template of a body apart. Bodies are full of braces, so
@@ -121,14 +138,8 @@ func isPlaceholder(name string) bool {
 // isName reports whether s is a name of an argument, default, mapping,
 // conditional or secret.
 func isName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 63
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+	return s != "" && len(s) <= 63 && strings.IndexByte(letters, s[0]) >= 0 && strings.Trim(s, letters+"0123456789") == ""
 }
 
 // SplitWords splits a text of the manifest's own into words, as a POSIX shell
@@ -179,17 +190,26 @@ func (s *splitter) next() bool {
 	switch {
 	case c == '\\' && s.quote != '\'':
 		return s.escape()
-	case s.quote != 0 && c == s.quote:
-		s.quote = 0
-	case s.quote == 0 && (c == '\'' || c == '"'):
+	case s.quote != 0:
+		s.quoted(c)
+	case c == '\'' || c == '"':
 		s.quote, s.started = c, true
-	case s.quote == 0 && strings.IndexByte(" \t\r\n", c) >= 0:
+	case strings.IndexByte(" \t\r\n", c) >= 0:
 		s.endWord()
 	default:
 		s.word.WriteByte(c)
 		s.started = true
 	}
 	return true
+}
+
+// quoted consumes a character between quotes.
+func (s *splitter) quoted(c byte) {
+	if c == s.quote {
+		s.quote = 0
+		return
+	}
+	s.word.WriteByte(c)
 }
 
 // escape consumes the character after a backslash.

@@ -51,7 +51,7 @@ func parseURL(text string) (parsedURL, refusal) {
 		return parsedURL{}, ReasonInvalidURL
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme == "" || u.Opaque != "" || u.Host == "" || u.Fragment != "" || strings.Contains(text, "#") {
+	if err != nil || !isAbsolute(u) || strings.Contains(text, "#") {
 		return parsedURL{}, ReasonInvalidURL
 	}
 	if u.User != nil {
@@ -64,7 +64,7 @@ func parseURL(text string) (parsedURL, refusal) {
 	if why != "" {
 		return parsedURL{}, refusal(why)
 	}
-	path, _, _ := strings.Cut(text[strings.Index(text, "://")+3:], "?")
+	path, _, _ := strings.Cut(text[strings.Index(text, "://")+len("://"):], "?")
 	if hasParentSegment(path) || hasDotSegment(path) {
 		return parsedURL{}, ReasonPathTraversal
 	}
@@ -75,6 +75,9 @@ func parseURL(text string) (parsedURL, refusal) {
 		rest:      text[len(u.Scheme)+len("://")+len(u.Host):],
 	}, ""
 }
+
+// isAbsolute reports whether a URL has a scheme and, after two slashes, a host.
+func isAbsolute(u *url.URL) bool { return u.Scheme != "" && u.Opaque == "" && u.Host != "" }
 
 // hasDotSegment reports whether a path contains ".", plain or encoded, which
 // clients remove and servers may not.

@@ -53,14 +53,7 @@ func (e *effectCompiler) fixedURL(field string, pieces []piece) (urlPlan, string
 		e.add(ReasonInvalidEffect, field, "scheme, host and port must be constants, followed by / or ?")
 		return p, ""
 	}
-	var probe strings.Builder
-	for _, piece := range pieces {
-		probe.WriteString(piece.text)
-		if piece.name != "" {
-			probe.WriteByte('x')
-		}
-	}
-	u, why := parseURL(probe.String())
+	u, why := parseURL(probe(pieces))
 	if why != "" {
 		e.add(ReasonInvalidEffect, field, "cannot be used: %s", adviceFor(why))
 		return p, ""
@@ -69,12 +62,9 @@ func (e *effectCompiler) fixedURL(field string, pieces []piece) (urlPlan, string
 		e.add(ReasonInvalidEffect, field, "must be of the scheme https or http")
 	}
 	p.origin = u.scheme + "://" + u.authority
-	rest := append([]piece{{text: pieces[0].text[len(origin):]}}, pieces[1:]...)
-	path, query := cutPieces(rest, '?')
-	for i, segment := range splitPieces(path, '/') {
-		if i > 0 { // what is before the first slash is empty
-			p.segments = append(p.segments, e.urlWord(field, segment, true))
-		}
+	path, query := cutPieces(append([]piece{{text: pieces[0].text[len(origin):]}}, pieces[1:]...), '?')
+	for _, segment := range splitPieces(path, '/')[1:] { // what is before the first slash is empty
+		p.segments = append(p.segments, e.urlWord(field, segment, true))
 	}
 	if query != nil {
 		for _, parameter := range splitPieces(query, '&') {
@@ -82,6 +72,18 @@ func (e *effectCompiler) fixedURL(field string, pieces []piece) (urlPlan, string
 		}
 	}
 	return p, u.target.String()
+}
+
+// probe is a template with harmless values.
+func probe(pieces []piece) string {
+	var b strings.Builder
+	for _, p := range pieces {
+		b.WriteString(p.text)
+		if p.name != "" {
+			b.WriteByte('x')
+		}
+	}
+	return b.String()
 }
 
 // constantOrigin returns scheme and authority if no placeholder can reach into

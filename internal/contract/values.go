@@ -106,12 +106,12 @@ func (w word) appendTo(text []byte, v *values) ([]byte, bool, *snapshot.Error) {
 
 // literal returns the text of a word without arguments.
 func (w word) literal() (string, bool) {
-	text := ""
+	var text strings.Builder
 	for _, p := range w {
 		if p.arg != constant {
 			return "", false
 		}
-		text += p.text
+		text.WriteString(p.text)
 	}
-	return text, true
+	return text.String(), true
 }

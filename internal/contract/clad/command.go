@@ -97,36 +97,48 @@ func (k *commandConverter) convertWords() {
 // become conditionals.
 func (k *commandConverter) convertWord(key, w string) {
 	text, names := k.translate(key, w)
+	argv := &k.out.Command.Argv
 	alone := len(names) == 1 && w == "{"+names[0]+"}"
 	if alone && k.fragments[names[0]] != "" {
 		k.used[k.fragments[names[0]]] = true
-		k.out.Command.Argv = append(k.out.Command.Argv, "{"+k.fragments[names[0]]+"}")
+		*argv = append(*argv, "{"+k.fragments[names[0]]+"}")
 		return
 	}
-	var absent, empty []string
-	for _, name := range unique(names) {
-		if k.fragments[name] != "" {
-			k.fail(key, "uses {%s} inside a word, where it cannot become several words; make it a word of its own", name)
-		}
-		if k.mayBeAbsent(name) {
-			absent = append(absent, name)
-		}
-		if k.mayBeEmpty(name) {
-			empty = append(empty, name)
-		}
-	}
-	onlyArguments := !k.exec && len(names) > 0 && w == "{"+strings.Join(names, "}{")+"}"
+	k.refuseFragments(key, names)
+	absent := filter(names, k.mayBeAbsent)
+	vanishes := k.mayVanish(w, names)
 	switch {
-	case onlyArguments && alone && len(empty) == 1:
-		k.addConditional(empty[0], "!=", text)
-	case len(absent) > 1 || onlyArguments && !alone && len(empty) == len(unique(names)):
-		k.fail(key, "has a word of several arguments that may be absent or empty (%s); give them defaults", strings.Join(empty, ", "))
+	case vanishes && alone:
+		k.addConditional(names[0], "!=", text)
+	case vanishes || len(absent) > 1:
+		k.fail(key, "has a word of several arguments that may be absent or empty (%s); give them defaults", strings.Join(unique(names), ", "))
 	case len(absent) == 1:
 		k.addConditional(absent[0], "!=", text)
 		k.addConditional(absent[0], "==", strings.ReplaceAll(text, "{"+absent[0]+"}", ""))
 	default:
-		k.out.Command.Argv = append(k.out.Command.Argv, text)
+		*argv = append(*argv, text)
 	}
+}
+
+// refuseFragments refuses mappings and conditionals inside a word.
+func (k *commandConverter) refuseFragments(key string, names []string) {
+	for _, name := range names {
+		if k.fragments[name] != "" {
+			k.fail(key, "uses {%s} inside a word, where it cannot become several words; make it a word of its own", name)
+		}
+	}
+}
+
+// mayVanish reports whether nothing may be left of a word, and ToolClad leaves
+// it out then.
+func (k *commandConverter) mayVanish(w string, names []string) bool {
+	onlyArguments := len(names) > 0 && w == "{"+strings.Join(names, "}{")+"}"
+	return onlyArguments && !k.exec && len(filter(names, k.mayBeEmpty)) == len(unique(names))
+}
+
+// filter returns the names that a condition holds for, each once.
+func filter(names []string, holds func(string) bool) []string {
+	return slices.DeleteFunc(unique(names), func(name string) bool { return !holds(name) })
 }
 
 func unique(names []string) []string {
@@ -261,18 +273,14 @@ func (k *commandConverter) fragment(key, text, when string) string {
 
 // convertDefaults converts the constants that words use.
 func (k *commandConverter) convertDefaults() {
+	builtin := map[string]any{"_output_file": outputFile, "_evidence_dir": evidenceDir}
 	for _, name := range slices.Sorted(maps.Keys(k.used)) {
 		value, declared := k.in.Defaults[name]
-		builtin := map[string]string{"_output_file": outputFile, "_evidence_dir": evidenceDir}[name]
-		switch {
-		case declared:
-			if v := k.scalar("command.defaults."+name, value); v != nil {
-				k.out.Command.Defaults = append(k.out.Command.Defaults, contract.CommandDefault{Name: name, Value: *v})
-			}
-		case builtin != "":
-			k.out.Command.Defaults = append(k.out.Command.Defaults, contract.CommandDefault{
-				Name: name, Value: contract.IntOrString{IsString: true, Str: builtin},
-			})
+		if !declared {
+			value = builtin[name]
+		}
+		if v := k.scalar("command.defaults."+name, value); v != nil {
+			k.out.Command.Defaults = append(k.out.Command.Defaults, contract.CommandDefault{Name: name, Value: *v})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.in.Defaults)) {
@@ -280,7 +288,14 @@ func (k *commandConverter) convertDefaults() {
 			k.note("command.defaults."+name, "is not used and left out")
 		}
 	}
-	if k.used["_output_file"] && k.in.Defaults["_output_file"] == nil && k.file.Output != nil && k.file.Output.Format != contract.FormatText {
+	if k.used["_output_file"] && k.in.Defaults["_output_file"] == nil {
+		k.noteOutputFile()
+	}
+}
+
+// noteOutputFile warns of a format that nothing will be read in.
+func (k *commandConverter) noteOutputFile() {
+	if o := k.file.Output; o != nil && o.Format != contract.FormatText {
 		k.note("output.format", "the command writes to {_output_file}, but what is read is its standard output; let it print instead")
 	}
 }

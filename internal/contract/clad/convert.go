@@ -99,10 +99,21 @@ type origin struct{ field, key string }
 
 // sources are the origins, longer ones first and one for everything else last.
 var sources = []origin{
-	{"spec.http.body", "http.body_template"}, {"spec.http.url", "http.url"}, {"spec.http", "http"},
-	{"spec.command", "command"}, {"spec.mcp", "mcp"}, {"spec.output", "output"}, {"spec.cedar", "tool.cedar"},
-	{"spec.riskTier", "tool.risk_tier"}, {"spec.version", "tool.version"}, {"spec.toolName", "tool.name"},
-	{"metadata.name", "tool.name"}, {"spec.secrets", "http"}, {"ArgumentType", "types"}, {"ToolScope", "scope"}, {"", ""},
+	{"spec.http.body", "http.body_template"},
+	{"spec.http.url", "http.url"},
+	{"spec.http", "http"},
+	{"spec.command", "command"},
+	{"spec.mcp", "mcp"},
+	{"spec.output", "output"},
+	{"spec.cedar", "tool.cedar"},
+	{"spec.riskTier", "tool.risk_tier"},
+	{"spec.version", "tool.version"},
+	{"spec.toolName", "tool.name"},
+	{"metadata.name", "tool.name"},
+	{"spec.secrets", "http"},
+	{"ArgumentType", "types"},
+	{"ToolScope", "scope"},
+	{"", ""},
 }
 
 // convertTool converts [tool].
@@ -120,12 +131,7 @@ func (c *converter) convertTool() {
 	if t.Dispatch != "" && t.Dispatch != "exec" {
 		c.fail("tool.dispatch", "is %q, which runs nothing; give the tool a command, a request or an MCP call", t.Dispatch)
 	}
-	if e := t.Evidence; e != nil && e.Hash != "" && e.Hash != "sha256" {
-		c.fail("tool.evidence.hash", "is %q; the record of a call always has the SHA-256 of its output", e.Hash)
-	}
-	if t.Evidence != nil && t.Evidence.OutputDir != "" {
-		c.note("tool.evidence.output_dir", "is not used: the output's digest is in the audit log, and its beginning in the call's status")
-	}
+	c.convertEvidence(t.Evidence)
 	c.out.Version, c.out.Description, c.out.HumanApproval = t.Version, t.Description, t.HumanApproval
 	c.out.RiskTier = cmp.Or(t.RiskTier, "low") // ToolClad's default
 	if objectName(t.Name) != t.Name {
@@ -134,16 +140,35 @@ func (c *converter) convertTool() {
 	if t.Cedar != nil {
 		c.out.Cedar = &contract.CedarBinding{Resource: t.Cedar.Resource, Action: t.Cedar.Action}
 	}
-	seconds := int64(60) // ToolClad's default
-	if t.Timeout != nil {
-		seconds = *t.Timeout
+	c.convertTimeout(t.Timeout)
+}
+
+// convertEvidence looks at [tool.evidence], of which everything happens anyway
+// or not at all.
+func (c *converter) convertEvidence(e *evidence) {
+	if e == nil {
+		return
 	}
-	if seconds < 1 || seconds > int64(contract.MaxTimeout/time.Second) {
-		c.fail("tool.timeout_seconds", "must lie between 1 and %d", int64(contract.MaxTimeout/time.Second))
+	if e.Hash != "" && e.Hash != "sha256" {
+		c.fail("tool.evidence.hash", "is %q; the record of a call always has the SHA-256 of its output", e.Hash)
+	}
+	if e.OutputDir != "" {
+		c.note("tool.evidence.output_dir", "is not used: the output's digest is in the audit log, and its beginning in the call's status")
+	}
+}
+
+func (c *converter) convertTimeout(timeout *int64) {
+	seconds := int64(60) // ToolClad's default
+	if timeout != nil {
+		seconds = *timeout
+	}
+	const most = int64(contract.MaxTimeout / time.Second)
+	if seconds < 1 || seconds > most {
+		c.fail("tool.timeout_seconds", "must lie between 1 and %d", most)
 		seconds = 60
 	}
-	timeout := contract.Duration(time.Duration(seconds) * time.Second)
-	c.out.Execution = &contract.Execution{Timeout: &timeout}
+	d := contract.Duration(time.Duration(seconds) * time.Second)
+	c.out.Execution = &contract.Execution{Timeout: &d}
 }
 
 // convertArguments converts [args.*], by position and then in the order of the

@@ -77,15 +77,18 @@ func TestImport_PublishedExamplesStartWhatToolCladStarts(t *testing.T) {
 	}{
 		"whois": {
 			"whois_lookup.clad.toml", "whois_lookup", "whois-lookup", `{"target":"app.example.com"}`,
-			[]string{"whois", "app.example.com"}, `{"target":"app.example.com"}`,
+			[]string{"whois", "app.example.com"},
+			`{"target":"app.example.com"}`,
 		},
 		"dig with its default": {
 			"dig_lookup.clad.toml", "dig_lookup", "dig-lookup", `{"target":"api.example.com"}`,
-			[]string{"dig", "+short", "api.example.com", "A"}, `{"record_type":"A","target":"api.example.com"}`,
+			[]string{"dig", "+short", "api.example.com", "A"},
+			`{"record_type":"A","target":"api.example.com"}`,
 		},
 		"dig": {
 			"dig_lookup.clad.toml", "dig_lookup", "dig-lookup", `{"target":"api.example.com","record_type":"TXT"}`,
-			[]string{"dig", "+short", "api.example.com", "TXT"}, `{"record_type":"TXT","target":"api.example.com"}`,
+			[]string{"dig", "+short", "api.example.com", "TXT"},
+			`{"record_type":"TXT","target":"api.example.com"}`,
 		},
 		"curl with its defaults": {
 			"curl_fetch.clad.toml", "curl_fetch", "curl-fetch", `{"url":"https://api.example.com/v1?x=1"}`,

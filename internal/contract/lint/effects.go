@@ -51,16 +51,21 @@ func (m *manifest) checkProgram(c *contract.CommandTemplate) {
 	if contract.StartsShell(c.Argv) && !c.AllowShell {
 		m.find(ruleShell, "spec.command.argv[0]", "the command starts a shell; call the program itself, or set allowShell if it must be")
 	}
-	if len(c.Argv) == 0 {
-		return
-	}
-	options, known := interpreters[c.Argv[0][strings.LastIndexByte(c.Argv[0], '/')+1:]]
 	for i, word := range c.Argv {
-		isProgram := i > 0 && slices.Contains(options, c.Argv[i-1]) || i == 1 && options == nil
-		if known && isProgram && len(m.placeholders(word)) > 0 {
+		if runsWord(c.Argv, i) && len(m.placeholders(word)) > 0 {
 			m.find(ruleInterpreter, fmt.Sprintf("spec.command.argv[%d]", i), "%s runs this word as a program", c.Argv[0])
 		}
 	}
+}
+
+// runsWord reports whether a command is an interpreter that runs its word i as a
+// program.
+func runsWord(argv []string, i int) bool {
+	options, known := interpreters[argv[0][strings.LastIndexByte(argv[0], '/')+1:]]
+	if !known || i == 0 {
+		return false
+	}
+	return slices.Contains(options, argv[i-1]) || i == 1 && options == nil
 }
 
 // checkWords looks at arguments that are words of their own.
@@ -68,23 +73,28 @@ func (m *manifest) checkWords(c *contract.CommandTemplate) {
 	terminated := false
 	for i, word := range c.Argv {
 		terminated = terminated || word == "--"
-		names := m.placeholders(word)
-		if len(names) == 0 || !strings.HasPrefix(word, "{"+names[0]+"}") {
-			continue
+		if names := m.placeholders(word); len(names) > 0 && strings.HasPrefix(word, "{"+names[0]+"}") {
+			m.checkWord(fmt.Sprintf("spec.command.argv[%d]", i), names[0], i == 1, terminated)
 		}
-		field := fmt.Sprintf("spec.command.argv[%d]", i)
-		r := m.args[names[0]]
-		if i == 1 && r.isFreeText() {
-			m.find(ruleFirstWord, field, "{%s} is a free text in the place of a subcommand", names[0])
-		}
-		if r.dash && !terminated && r.kind != contract.KindInteger && r.kind != contract.KindNumber {
-			m.find(ruleDash, field, "{%s} may begin with -", names[0])
-		}
-		if slices.ContainsFunc(r.allowed, func(v string) bool { return strings.HasPrefix(v, "-") }) && !r.dash {
-			m.find(ruleEnumOption, field, "{%s} has allowed values that begin with -", names[0])
-		}
-		if r.isFreeText() && !terminated {
-			m.find(ruleTerminator, field, "{%s} is a word of its own, and no -- is before it", names[0])
+	}
+}
+
+// checkWord looks at a word that begins with an argument.
+func (m *manifest) checkWord(field, name string, first, terminated bool) {
+	r := m.args[name]
+	isNumber := r.kind == contract.KindInteger || r.kind == contract.KindNumber
+	hasOption := slices.ContainsFunc(r.allowed, func(v string) bool { return strings.HasPrefix(v, "-") })
+	for _, f := range []struct {
+		found         bool
+		rule, message string
+	}{
+		{first && r.isFreeText(), ruleFirstWord, "{%s} is a free text in the place of a subcommand"},
+		{r.dash && !terminated && !isNumber, ruleDash, "{%s} may begin with -"},
+		{hasOption && !r.dash, ruleEnumOption, "{%s} has allowed values that begin with -"},
+		{r.isFreeText() && !terminated, ruleTerminator, "{%s} is a word of its own, and no -- is before it"},
+	} {
+		if f.found {
+			m.find(f.rule, field, f.message, name)
 		}
 	}
 }
@@ -115,7 +125,7 @@ func (m *manifest) checkDecisions(c *contract.CommandTemplate) {
 // comparesWithText reports whether a condition compares an argument with a text
 // that is not empty. Whether there is a value at all is no decision about it.
 func comparesWithText(condition, name string) bool {
-	for _, part := range strings.Split(condition, " and ") {
+	for part := range strings.SplitSeq(condition, " and ") {
 		fields := strings.Fields(part)
 		if len(fields) > 2 && fields[0] == name && !slices.Contains([]string{"''", `""`}, fields[2]) {
 			return true
@@ -125,7 +135,6 @@ func comparesWithText(condition, name string) bool {
 }
 
 func (m *manifest) checkRequest(h *contract.HTTPTemplate) {
-	plain := strings.HasPrefix(strings.ToLower(h.URL), "http://")
 	usesSecrets := strings.Contains(h.Body, "{_secret:")
 	contentType := ""
 	for _, header := range h.Headers {
@@ -134,17 +143,22 @@ func (m *manifest) checkRequest(h *contract.HTTPTemplate) {
 			contentType = strings.ToLower(header.Value)
 		}
 	}
-	switch {
-	case plain && usesSecrets:
-		m.find(ruleSecretPlain, "spec.http.url", "the request has secrets and no TLS")
-	case plain:
-		m.find(rulePlainHTTP, "spec.http.url", "the request has no TLS")
+	if strings.HasPrefix(strings.ToLower(h.URL), "http://") {
+		rule, message := rulePlainHTTP, "the request has no TLS"
+		if usesSecrets {
+			rule, message = ruleSecretPlain, "the request has secrets and no TLS"
+		}
+		m.find(rule, "spec.http.url", "%s", message)
 	}
 	if h.AllowPrivate {
 		m.find(rulePrivate, "spec.http.allowPrivate", "private addresses are allowed")
 	}
-	escaped := strings.Contains(contentType, "json") || strings.HasPrefix(contentType, "application/x-www-form-urlencoded")
-	if len(m.placeholders(h.Body)) > 0 && contentType != "" && !escaped {
+	if len(m.placeholders(h.Body)) > 0 && contentType != "" && !isEscaped(contentType) {
 		m.find(ruleRawBody, "spec.http.body", "values stand in a body of the type %s as they are", contentType)
 	}
+}
+
+// isEscaped reports whether values are escaped in bodies of a media type.
+func isEscaped(contentType string) bool {
+	return strings.Contains(contentType, "json") || strings.HasPrefix(contentType, "application/x-www-form-urlencoded")
 }

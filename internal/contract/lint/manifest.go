@@ -104,8 +104,7 @@ func (m *manifest) checkArguments() {
 
 // checkGovernance looks at who decides, and at what the tool may return.
 func (m *manifest) checkGovernance() {
-	needsPeople := m.HumanApproval || m.Approval != nil && len(m.Approval.Requirements) > 0
-	if (m.RiskTier == "high" || m.RiskTier == "critical") && !needsPeople {
+	if m.isRisky() && !m.needsPeople() {
 		m.find(ruleRisk, "spec.riskTier", "the tool is %s and nobody has to approve its calls; set humanApproval", m.RiskTier)
 	}
 	if m.HumanApproval && m.Approval != nil && m.Approval.AllowServiceAccounts {
@@ -117,6 +116,13 @@ func (m *manifest) checkGovernance() {
 			m.find(ruleOutputSchema, "spec.output.format", "the output is %s and has no schema", o.Format)
 		}
 	}
+}
+
+func (m *manifest) isRisky() bool { return m.RiskTier == "high" || m.RiskTier == "critical" }
+
+// needsPeople reports whether the manifest itself demands approval.
+func (m *manifest) needsPeople() bool {
+	return m.HumanApproval || m.Approval != nil && len(m.Approval.Requirements) > 0
 }
 
 // checkNetwork looks at what the Pod may reach and be.

@@ -6,6 +6,7 @@ package scope
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -166,15 +167,11 @@ func (s *Scope) Check(t Target) Reason {
 }
 
 func checkLists[E any](excluded, permitted []E, touches, covers func(E) bool) Reason {
-	for _, e := range excluded {
-		if touches(e) {
-			return ReasonExcluded
-		}
+	if slices.ContainsFunc(excluded, touches) {
+		return ReasonExcluded
 	}
-	for _, e := range permitted {
-		if covers(e) {
-			return ""
-		}
+	if slices.ContainsFunc(permitted, covers) {
+		return ""
 	}
 	return ReasonOutside
 }

@@ -135,7 +135,7 @@ func TestParseTarget_HasOneSpellingPerTarget(t *testing.T) {
 func TestParseTarget_RefusesOtherSpellings(t *testing.T) {
 	for text, want := range map[string]scope.Reason{
 		"":                         scope.ReasonEmpty,
-		" example.com":             scope.ReasonSpace,
+		"example. com":             scope.ReasonSpace,
 		"example.com\n":            scope.ReasonSpace,
 		"example.com\x00":          scope.ReasonSpace,
 		"example.com\x7f":          scope.ReasonSpace,
