@@ -185,7 +185,7 @@ func BenchmarkSet_ChangeOneTool(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		tools[123].Version = fmt.Sprint(i)
-		tools[123].Arguments = append(benchTool(123).Arguments, Argument{Name: fmt.Sprint("extra", i), Kind: "string"})
+		tools[123].Arguments = slices.Concat(benchTool(123).Arguments, []Argument{{Name: fmt.Sprint("extra", i), Kind: "string"}})
 		set = set.WithTools("team", tools)
 		if problems := set.Problems("team"); len(problems) > 0 {
 			b.Fatal(problems)

@@ -67,12 +67,25 @@ func (t *Tool) name() string {
 
 // equal says whether two tools mean the same to every policy.
 func (t *Tool) equal(o *Tool) bool {
-	return t.Namespace == o.Namespace && t.Name == o.Name && t.ToolName == o.ToolName &&
-		t.Version == o.Version && t.ContractHash == o.ContractHash && t.RiskTier == o.RiskTier &&
-		t.CedarResource == o.CedarResource && t.CedarAction == o.CedarAction &&
-		t.HumanApproval == o.HumanApproval && t.StringArguments == o.StringArguments &&
-		t.EffectKind == o.EffectKind && slices.EqualFunc(t.Arguments, o.Arguments, sameArgument) &&
+	return t.facts() == o.facts() &&
+		slices.EqualFunc(t.Arguments, o.Arguments, sameArgument) &&
 		slices.EqualFunc(t.MCPArguments, o.MCPArguments, sameArgument)
+}
+
+// toolFacts is everything of a tool but its arguments.
+type toolFacts struct {
+	texts [9]string
+	flags [2]bool
+}
+
+func (t *Tool) facts() toolFacts {
+	return toolFacts{
+		texts: [9]string{
+			t.Namespace, t.Name, t.ToolName, t.Version, t.ContractHash, t.RiskTier,
+			t.CedarResource, t.CedarAction, t.EffectKind,
+		},
+		flags: [2]bool{t.HumanApproval, t.StringArguments},
+	}
 }
 
 func sameArgument(a, b Argument) bool {

@@ -102,8 +102,10 @@ func TestCompile_RefusesSessionAttributesWithoutMeaning(t *testing.T) {
 	t.Parallel()
 	s := source(permitAll)
 	s.SessionAttributes = []policy.SessionAttribute{
-		{Name: "a", Type: policy.AttributeString}, {Name: "a", Type: policy.AttributeLong},
-		{Name: "", Type: policy.AttributeStrings}, {Name: "b", Type: "Float"},
+		{Name: "a", Type: policy.AttributeString},
+		{Name: "a", Type: policy.AttributeLong},
+		{Name: "", Type: policy.AttributeStrings},
+		{Name: "b", Type: "Float"},
 	}
 	_, problems := policy.Compile(s, policy.Limits{})
 	want := []string{

@@ -132,13 +132,19 @@ func (e *evaluator) decision(o outcome) Decision {
 	case o.bad():
 		return deny(o.failure, fmt.Sprintf("policy %s: %s", o.errors[0].Policy, o.errors[0].Message), o.errors...)
 	case len(o.forbids) > 0:
-		return Decision{Answer: Deny, Reason: ReasonForbidden, Policies: o.forbids,
-			Message: "forbidden by policy " + strings.Join(o.forbids, ", ")}
+		return Decision{
+			Answer: Deny, Reason: ReasonForbidden, Policies: o.forbids,
+			Message: "forbidden by policy " + strings.Join(o.forbids, ", "),
+		}
 	case len(o.permits) == 0:
-		return Decision{Answer: Deny, Reason: ReasonNoPolicyPermits, NearMisses: e.nearMisses(o.approved),
-			Message: "no policy permits the call"}
+		return Decision{
+			Answer: Deny, Reason: ReasonNoPolicyPermits, NearMisses: e.nearMisses(o.approved),
+			Message: "no policy permits the call",
+		}
 	default:
-		return Decision{Answer: Allow, Reason: ReasonPermitted, Policies: o.permits,
-			Message: "permitted by policy " + strings.Join(o.permits, ", ")}
+		return Decision{
+			Answer: Allow, Reason: ReasonPermitted, Policies: o.permits,
+			Message: "permitted by policy " + strings.Join(o.permits, ", "),
+		}
 	}
 }

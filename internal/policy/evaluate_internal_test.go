@@ -18,7 +18,8 @@ const canary = "canary-7f3a"
 func canaryCall() Call {
 	return Call{
 		Tool: Tool{Namespace: "team", Name: "pay", EffectKind: EffectCommand, Arguments: []Argument{
-			{Name: "to", Kind: "string", Required: true}, {Name: "amount", Kind: "integer", Required: true},
+			{Name: "to", Kind: "string", Required: true},
+			{Name: "amount", Kind: "integer", Required: true},
 			{Name: "deep", Kind: "object"},
 		}},
 		Principal:         Principal{Username: "alice"},

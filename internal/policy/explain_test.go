@@ -144,8 +144,10 @@ func TestDecide_DeniesOnInvalidTrustedContext(t *testing.T) {
 	t.Parallel()
 	s := source(permitAll + `permit (principal, action, resource) when { context has session && context.session has tenant && context.session.tenant == "x" };`)
 	s.SessionAttributes = []policy.SessionAttribute{
-		{Name: "tenant", Type: policy.AttributeString}, {Name: "level", Type: policy.AttributeLong},
-		{Name: "night", Type: policy.AttributeBoolean}, {Name: "roles", Type: policy.AttributeStrings},
+		{Name: "tenant", Type: policy.AttributeString},
+		{Name: "level", Type: policy.AttributeLong},
+		{Name: "night", Type: policy.AttributeBoolean},
+		{Name: "roles", Type: policy.AttributeStrings},
 	}
 	required := source(permitAll)
 	required.Name, required.SessionAttributes = "q", []policy.SessionAttribute{{Name: "owner", Type: policy.AttributeString, Required: true}}

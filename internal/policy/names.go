@@ -39,6 +39,7 @@ func (s *statement) usedNames() usedNames {
 				u.types = append(u.types, n.EntityType)
 			case ast.NodeTypeIsIn:
 				u.types = append(u.types, n.EntityType)
+			default: // holds no name itself
 			}
 			return true
 		})

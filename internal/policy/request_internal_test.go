@@ -135,8 +135,14 @@ func TestRequest_ConformsToTheSchema(t *testing.T) {
 	items := map[string]any{"type": "array", "items": map[string]any{"type": "number"}}
 	call := Call{
 		Tool: Tool{Namespace: "team", Name: "pay", EffectKind: EffectMCP, Arguments: []Argument{
-			{Name: "s", Kind: "string", Required: true}, {Name: "i", Kind: "integer"}, {Name: "p", Kind: "port"}, {Name: "n", Kind: "number"},
-			{Name: "b", Kind: "boolean"}, {Name: "ip", Kind: "ip_address"}, {Name: "net", Kind: "cidr"}, {Name: "l", Kind: "array", Schema: items},
+			{Name: "s", Kind: "string", Required: true},
+			{Name: "i", Kind: "integer"},
+			{Name: "p", Kind: "port"},
+			{Name: "n", Kind: "number"},
+			{Name: "b", Kind: "boolean"},
+			{Name: "ip", Kind: "ip_address"},
+			{Name: "net", Kind: "cidr"},
+			{Name: "l", Kind: "array", Schema: items},
 			{Name: "o", Kind: "object", Schema: map[string]any{"type": "object", "properties": map[string]any{"l": items}}},
 		}},
 		Principal:         Principal{Username: "system:serviceaccount:a:b", Groups: []string{"g"}},

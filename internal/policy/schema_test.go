@@ -31,8 +31,11 @@ func shopTools() []policy.Tool {
 	return []policy.Tool{
 		{
 			Namespace: "shop", Name: "pay", EffectKind: policy.EffectCommand, RiskTier: "high", Arguments: []policy.Argument{
-				{Name: "amount", Kind: "integer", Required: true}, {Name: "rate", Kind: "number"}, {Name: "urgent", Kind: "boolean"},
-				{Name: "from", Kind: "ip_address"}, {Name: "options", Kind: "object", Schema: object, Required: true},
+				{Name: "amount", Kind: "integer", Required: true},
+				{Name: "rate", Kind: "number"},
+				{Name: "urgent", Kind: "boolean"},
+				{Name: "from", Kind: "ip_address"},
+				{Name: "options", Kind: "object", Schema: object, Required: true},
 				{Name: "tags", Kind: "array", Schema: map[string]any{"type": "array", "items": map[string]any{"type": "string"}}},
 				{Name: "anything", Kind: "array"},
 			},
@@ -76,8 +79,10 @@ func golden(t *testing.T, name, got string) {
 func TestSchema_DescribesEveryTool(t *testing.T) {
 	t.Parallel()
 	text, err := policy.Schema("shop", shopTools(), []policy.SessionAttribute{
-		{Name: "tenant", Type: policy.AttributeString, Required: true}, {Name: "level", Type: policy.AttributeLong},
-		{Name: "night", Type: policy.AttributeBoolean}, {Name: "roles", Type: policy.AttributeStrings},
+		{Name: "tenant", Type: policy.AttributeString, Required: true},
+		{Name: "level", Type: policy.AttributeLong},
+		{Name: "night", Type: policy.AttributeBoolean},
+		{Name: "roles", Type: policy.AttributeStrings},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -149,23 +149,30 @@ func both(a, b *shape) *shape {
 		return b
 	case b.kind == shapeOpen:
 		return a
-	case a.kind == shapeLong && b.kind == shapeDecimal, a.kind == shapeDecimal && b.kind == shapeLong:
-		return &shape{kind: shapeLong}
+	case isNumber(a) && isNumber(b) && a.kind != b.kind:
+		return &shape{kind: shapeLong} // a whole number is both
 	case a.kind != b.kind:
 		return &shape{}
 	case a.kind == shapeSet:
 		return &shape{kind: shapeSet, elem: both(a.elem, b.elem)}
-	case a.kind != shapeRecord:
+	case a.kind == shapeRecord:
+		return &shape{kind: shapeRecord, fields: bothFields(a.fields, b.fields)}
+	default:
 		return a
 	}
-	fields := maps.Clone(a.fields)
-	for name, f := range b.fields {
+}
+
+func isNumber(s *shape) bool { return s.kind == shapeLong || s.kind == shapeDecimal }
+
+func bothFields(a, b map[string]field) map[string]field {
+	fields := maps.Clone(a)
+	for name, f := range b {
 		if other, ok := fields[name]; ok {
 			f = field{shape: both(f.shape, other.shape), required: f.required || other.required}
 		}
 		fields[name] = f
 	}
-	return &shape{kind: shapeRecord, fields: fields}
+	return fields
 }
 
 func (d *deriver) record(node map[string]any, depth int) *shape {

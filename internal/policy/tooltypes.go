@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -159,33 +160,43 @@ type argumentRecords struct {
 // looks.
 func (p *argumentRecords) add(a *typedArgument, v any) error {
 	value, err := a.shape.value(v)
-	switch {
-	case err != nil:
-		return err
-	case value == nil && a.required:
-		return errMissing
-	case value == nil:
+	if errors.Is(err, errAbsent) {
+		if a.required {
+			return errMissing
+		}
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	name := types.String(a.name)
 	p.values[name] = value
-	if text, ok := v.(string); ok && a.address {
-		address, err := types.ParseIPAddr(text)
-		if err != nil {
-			return errAddress
-		}
-		put(&p.addresses, name, address)
+	if err := p.addAddress(a, name, v); err != nil {
+		return err
 	}
 	if array, ok := v.([]any); ok {
 		put(&p.lengths, name, types.Long(len(array)))
 	}
-	if a.shape.kind == shapeSet || a.shape.kind == shapeRecord {
-		snap, err := snapshot.New(v)
-		if err == nil {
-			put(&p.json, name, types.String(snap.Canonical()))
-		}
-		return err
+	if a.shape.kind != shapeSet && a.shape.kind != shapeRecord {
+		return nil
 	}
+	snap, err := snapshot.New(v)
+	if err == nil {
+		put(&p.json, name, types.String(snap.Canonical()))
+	}
+	return err
+}
+
+func (p *argumentRecords) addAddress(a *typedArgument, name types.String, v any) error {
+	text, ok := v.(string)
+	if !ok || !a.address {
+		return nil
+	}
+	address, err := types.ParseIPAddr(text)
+	if err != nil {
+		return errAddress
+	}
+	put(&p.addresses, name, address)
 	return nil
 }
 

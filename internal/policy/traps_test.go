@@ -285,8 +285,17 @@ func TestDecide_RefusesToolNamesOnlyWhereTheyMeanSomethingElse(t *testing.T) {
 		t.Errorf("decision = %+v, want NoPolicyPermits", got)
 	}
 	for _, binding := range [][2]string{
-		{"k8s::User", "use"}, {"k8s", "use"}, {"Action", "use"}, {"Tool::Action", "use"}, {"Action::Tool", "use"},
-		{"Tool::Fetch\"", "use"}, {"Tool::", "use"}, {"__cedar::Tool", "use"}, {"if", "use"}, {"Tool", ""}, {"", "use"},
+		{"k8s::User", "use"},
+		{"k8s", "use"},
+		{"Action", "use"},
+		{"Tool::Action", "use"},
+		{"Action::Tool", "use"},
+		{"Tool::Fetch\"", "use"},
+		{"Tool::", "use"},
+		{"__cedar::Tool", "use"},
+		{"if", "use"},
+		{"Tool", ""},
+		{"", "use"},
 	} {
 		call := small()
 		call.Tool.CedarResource, call.Tool.CedarAction = binding[0], binding[1]

@@ -104,7 +104,7 @@ func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // joined errors are what is looked for
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}
@@ -219,6 +219,7 @@ func (s *statement) uses(name types.String) (has, reads bool) {
 				reads = reads || n.Value == name
 			case ast.NodeTypeHas:
 				has = has || n.Value == name
+			default: // asks for no attribute
 			}
 			return true
 		})

@@ -48,101 +48,143 @@ func TestReport_SaysWhereAndWhatIsWrong(t *testing.T) {
 	}{
 		"a policy that fits": {pay(`context.invocation.arguments.amount < 5 && principal in k8s::Group::"x"`), nil},
 		"a typo in an argument": {pay(`context.invocation.arguments.amuont < 5`), []string{
-			"Error line 2, column 37: attribute `amuont` in context for Action::\"tool_call::pay\" not found; did you mean amount?"}},
+			"Error line 2, column 37: attribute `amuont` in context for Action::\"tool_call::pay\" not found; did you mean amount?",
+		}},
 		"a typo further back": {pay("context.invocation.arguments.amount < 5 &&\n    context.invocation.fingerprnt == \"\""), []string{
-			"Error line 3, column 24: attribute `fingerprnt` in context for Action::\"tool_call::pay\" not found; did you mean fingerprint?"}},
+			"Error line 3, column 24: attribute `fingerprnt` in context for Action::\"tool_call::pay\" not found; did you mean fingerprint?",
+		}},
 		"a typo written as index": {pay(`context.invocation["fingerprnt"] == ""`), []string{
-			"Error line 2, column 27: attribute `fingerprnt` in context for Action::\"tool_call::pay\" not found; did you mean fingerprint?"}},
+			"Error line 2, column 27: attribute `fingerprnt` in context for Action::\"tool_call::pay\" not found; did you mean fingerprint?",
+		}},
 		"an attribute that resembles none": {pay(`resource.colour == "red"`), []string{
-			"Error line 2, column 17: attribute `colour` on entity type `Tool` not found; there are call_fingerprint, contract_hash, namespace, risk_tier, tool_name, version"}},
+			"Error line 2, column 17: attribute `colour` on entity type `Tool` not found; there are call_fingerprint, contract_hash, namespace, risk_tier, tool_name, version",
+		}},
 		"an attribute of something without any": {pay(`context.invocation.argument_json.a == ""`), []string{
-			"Error line 2, column 41: attribute `a` in context for Action::\"tool_call::pay\" not found; it has no attributes that policies can read"}},
+			"Error line 2, column 41: attribute `a` in context for Action::\"tool_call::pay\" not found; it has no attributes that policies can read",
+		}},
 		"an attribute of one principal type only": {pay(`principal.namespace == "x"`), []string{
-			"Error line 2, column 18: attribute `namespace` on entity type `k8s::User` not found; only ServiceAccounts have it, so write \"principal is k8s::ServiceAccount\" in the scope"}},
+			"Error line 2, column 18: attribute `namespace` on entity type `k8s::User` not found; only ServiceAccounts have it, so write \"principal is k8s::ServiceAccount\" in the scope",
+		}},
 		"an attribute of some tools only": {`permit (principal, action, resource) when { context.invocation.arguments.url like "*" };`, []string{
-			"Error line 1, column 74: attribute `url` in context for Action::\"tool_call::pay\" not found; only some tools in scope have it, so test it with \"has\" first"}},
+			"Error line 1, column 74: attribute `url` in context for Action::\"tool_call::pay\" not found; only some tools in scope have it, so test it with \"has\" first",
+		}},
 		"an argument that can be absent": {pay(`context.invocation.arguments.urgent`), []string{
-			"Error line 2, column 37: unable to guarantee safety of access to optional attribute `invocation.arguments.urgent` in context for Action::\"tool_call::pay\"; " + sessionTip + "context.invocation.arguments has …"}},
+			"Error line 2, column 37: unable to guarantee safety of access to optional attribute `invocation.arguments.urgent` in context for Action::\"tool_call::pay\"; " + sessionTip + "context.invocation.arguments has …",
+		}},
 		"one that is tested": {pay(`context.invocation.arguments has urgent && context.invocation.arguments.urgent`), nil},
 		"one tested in one place and not in another": {
 			pay("context.invocation.arguments has urgent && context.invocation.arguments.urgent ||\n  context.invocation.arguments.urgent"), []string{
-				"Error line 3, column 32: unable to guarantee safety of access to optional attribute `invocation.arguments.urgent` in context for Action::\"tool_call::pay\"; " + sessionTip + "context.invocation.arguments has …"}},
+				"Error line 3, column 32: unable to guarantee safety of access to optional attribute `invocation.arguments.urgent` in context for Action::\"tool_call::pay\"; " + sessionTip + "context.invocation.arguments has …",
+			},
+		},
 		"a wrong type behind a test": {pay(`context.invocation.arguments has urgent && context.invocation.arguments.urgent == 1`), []string{
-			"Error line 2, column 51: the types Bool and Long are not compatible"}},
+			"Error line 2, column 51: the types Bool and Long are not compatible",
+		}},
 		"a wrong type inside if": {pay(`if context.has_human_approval then context.invocation.arguments.amount > "5" else true`), []string{
-			"Error line 2, column 43: unexpected type: expected Long but saw String"}},
+			"Error line 2, column 43: unexpected type: expected Long but saw String",
+		}},
 		"an if that guards": {pay(`if context.invocation.arguments has urgent then context.invocation.arguments.urgent == "x" else true`), []string{
-			"Error line 2, column 56: the types Bool and String are not compatible"}},
+			"Error line 2, column 56: the types Bool and String are not compatible",
+		}},
 		"a wrong type in the other branch": {pay(`if context.has_human_approval then true else context.invocation.arguments.amount > "5"`), []string{
-			"Error line 2, column 53: unexpected type: expected Long but saw String"}},
+			"Error line 2, column 53: unexpected type: expected Long but saw String",
+		}},
 		"a condition that is no truth value": {pay(`context.invocation.arguments.amount`), []string{
-			"Error line 2, column 8: unexpected type: expected Bool but saw Long"}},
+			"Error line 2, column 8: unexpected type: expected Bool but saw Long",
+		}},
 		"two mistakes": {pay(`context.invocation.arguments.to == 1 && resource.risc_tier == "x"`), []string{
 			"Error line 2, column 8: the types Long and String are not compatible",
-			"Error line 2, column 57: attribute `risc_tier` on entity type `Tool` not found; did you mean risk_tier?"}},
+			"Error line 2, column 57: attribute `risc_tier` on entity type `Tool` not found; did you mean risk_tier?",
+		}},
 		"a mistake in unless": {"permit " + payScope + "\nunless { resource.risc_tier == \"x\" };", []string{
-			"Error line 2, column 19: attribute `risc_tier` on entity type `Tool` not found; did you mean risk_tier?"}},
+			"Error line 2, column 19: attribute `risc_tier` on entity type `Tool` not found; did you mean risk_tier?",
+		}},
 		"in on a text": {pay(`context.invocation.arguments.to in ["a"]`), []string{
 			"Error line 2, column 8: unexpected type: expected a set of entities, or an entity but saw Set<String>",
-			"Error line 2, column 8: unexpected type: expected an entity but saw String"}},
+			"Error line 2, column 8: unexpected type: expected an entity but saw String",
+		}},
 		"has on a text": {pay(`context.invocation.arguments.to has x`), []string{
-			"Error line 2, column 8: unexpected type: expected an entity, or a record but saw String"}},
+			"Error line 2, column 8: unexpected type: expected an entity, or a record but saw String",
+		}},
 		"an attribute of a text": {pay(`context.invocation.arguments.to.length == 1`), []string{
-			"Error line 2, column 40: unexpected type: expected an entity, or a record but saw String"}},
+			"Error line 2, column 40: unexpected type: expected an entity, or a record but saw String",
+		}},
 		"contains on a text": {pay(`context.invocation.arguments.to.contains("x")`), []string{
-			"Error line 2, column 8: unexpected type: expected a set but saw String"}},
+			"Error line 2, column 8: unexpected type: expected a set but saw String",
+		}},
 		"an empty set": {pay(`context.invocation.resolved.argv == []`), []string{
-			"Error line 2, column 44: empty set literals are forbidden in policies"}},
+			"Error line 2, column 44: empty set literals are forbidden in policies",
+		}},
 		"an address made of an argument": {pay(`ip(context.invocation.arguments.to).isLoopback()`), []string{
-			"Error line 2, column 8: extension constructors may not be called with non-literal expressions; context.invocation.argument_addresses holds addresses, and numbers are decimals already"}},
+			"Error line 2, column 8: extension constructors may not be called with non-literal expressions; context.invocation.argument_addresses holds addresses, and numbers are decimals already",
+		}},
 		"a mistake in every action": {`permit (principal, action, resource) when { context.session.team == "x" };`, []string{
 			"Error line 1, column 53: unable to guarantee safety of access to optional attribute `session` in context for Action::\"tool_call::pay\" (and the same for 1 more actions); " + sessionTip + "context has …",
-			"Error line 1, column 61: attribute `team` in context for Action::\"tool_call::pay\" not found (and the same for 1 more actions); it has no attributes that policies can read"}},
+			"Error line 1, column 61: attribute `team` in context for Action::\"tool_call::pay\" not found (and the same for 1 more actions); it has no attributes that policies can read",
+		}},
 		"asking for a fact that is always there": {pay(`context has approved_fingerprint`), []string{
-			"Error line 1, column 1: context always has approved_fingerprint, approved or not; read its value instead"}},
+			"Error line 1, column 1: context always has approved_fingerprint, approved or not; read its value instead",
+		}},
 		"asking for the other fact": {pay(`context has has_human_approval || resource.risk_tier == "low"`), []string{
-			"Error line 1, column 1: context always has has_human_approval, approved or not; read its value instead"}},
+			"Error line 1, column 1: context always has has_human_approval, approved or not; read its value instead",
+		}},
 		"asking and reading": {pay(`context has approved_fingerprint && context.approved_fingerprint == context.invocation.fingerprint`), nil},
 
 		"an unknown action": {`permit (principal, action == Action::"tool_call::pai", resource);`, []string{
-			`Warning line 1, column 30: no tool has the action Action::"tool_call::pai" (yet), so that it matches nothing; did you mean Action::"tool_call::pay"?`}},
+			`Warning line 1, column 30: no tool has the action Action::"tool_call::pai" (yet), so that it matches nothing; did you mean Action::"tool_call::pay"?`,
+		}},
 		"an unknown tool": {`permit (principal, action, resource == Tool::"pai");`, []string{
-			`Warning line 1, column 40: there is no tool Tool::"pai" (yet), so that it matches nothing; did you mean Tool::"pay"?`}},
+			`Warning line 1, column 40: there is no tool Tool::"pai" (yet), so that it matches nothing; did you mean Tool::"pay"?`,
+		}},
 		"an unknown type": {`permit (principal, action, resource is Tool::Fetsch);`, []string{
-			`Warning line 1, column 40: no tool has the entity type Tool::Fetsch (yet), so that it matches nothing; did you mean Tool::Fetch?`}},
+			`Warning line 1, column 40: no tool has the entity type Tool::Fetsch (yet), so that it matches nothing; did you mean Tool::Fetch?`,
+		}},
 		"a type without its namespace": {`permit (principal in Group::"x", action, resource);`, []string{
-			`Warning line 1, column 22: no tool has the entity type Group (yet), so that it matches nothing; did you mean k8s::Group?`}},
+			`Warning line 1, column 22: no tool has the entity type Group (yet), so that it matches nothing; did you mean k8s::Group?`,
+		}},
 		"a type that resembles none": {`permit (principal, action, resource is Zebra);`, []string{
-			`Warning line 1, column 40: no tool has the entity type Zebra (yet), so that it matches nothing`}},
+			`Warning line 1, column 40: no tool has the entity type Zebra (yet), so that it matches nothing`,
+		}},
 		"unknown names in a condition": {"permit (principal, action, resource)\nwhen { action == Later::Action::\"go\" && resource is Later && principal is Nobody in Nowhere::\"x\" };", []string{
 			`Warning line 2, column 18: no tool has the action Later::Action::"go" (yet), so that it matches nothing`,
 			`Warning line 2, column 53: no tool has the entity type Later (yet), so that it matches nothing`,
 			`Warning line 2, column 75: no tool has the entity type Nobody (yet), so that it matches nothing`,
-			`Warning line 2, column 85: no tool has the entity type Nowhere (yet), so that it matches nothing`}},
+			`Warning line 2, column 85: no tool has the entity type Nowhere (yet), so that it matches nothing`,
+		}},
 		"an unknown action beside a known one": {`permit (principal, action in [Action::"tool_call::pay", Action::"later"], resource) when { context.invocation.arguments.amount > 1 };`, []string{
-			`Warning line 1, column 57: no tool has the action Action::"later" (yet), so that it matches nothing`}},
+			`Warning line 1, column 57: no tool has the action Action::"later" (yet), so that it matches nothing`,
+		}},
 		"an unknown action beside a typo": {`permit (principal, action in [Action::"tool_call::pay", Action::"later"], resource) when { context.invocation.arguments.amuont > 1 };`, []string{
 			"Error line 1, column 121: attribute `amuont` in context for Action::\"tool_call::pay\" not found; did you mean amount?",
-			`Warning line 1, column 57: no tool has the action Action::"later" (yet), so that it matches nothing`}},
+			`Warning line 1, column 57: no tool has the action Action::"later" (yet), so that it matches nothing`,
+		}},
 		"an unknown action beside a mistake": {`permit (principal, action in [Action::"tool_call::pay", Action::"later"], resource) when { context.invocation.arguments.amount > "x" };`, []string{
 			`Error line 1, column 92: unexpected type: expected Long but saw String`,
-			`Warning line 1, column 57: no tool has the action Action::"later" (yet), so that it matches nothing`}},
+			`Warning line 1, column 57: no tool has the action Action::"later" (yet), so that it matches nothing`,
+		}},
 		"parts of the scope that exclude each other": {`permit (principal, action == Action::"tool_call::pay", resource is Tool::Fetch);`, []string{
-			`Warning line 1, column 1: no tool matches the scope of the policy (yet)`}},
+			`Warning line 1, column 1: no tool matches the scope of the policy (yet)`,
+		}},
 		"a principal that makes no calls": {`permit (principal is k8s::Group, action, resource);`, []string{
-			`Warning line 1, column 1: no call has such a principal, action and resource together, so that the policy matches nothing`}},
+			`Warning line 1, column 1: no call has such a principal, action and resource together, so that the policy matches nothing`,
+		}},
 		"no action at all": {`permit (principal, action in [], resource);`, []string{
-			`Warning line 1, column 1: no tool matches the scope of the policy (yet)`}},
+			`Warning line 1, column 1: no tool matches the scope of the policy (yet)`,
+		}},
 		"has of nothing": {pay(`context.invocation.arguments has amuont && true`), []string{
-			`Warning line 2, column 8: no tool in scope has the attribute amuont, so that this test is always false`}},
+			`Warning line 2, column 8: no tool in scope has the attribute amuont, so that this test is always false`,
+		}},
 		"has of nothing, written as text": {pay(`resource has "colour" || true`), []string{
-			`Warning line 2, column 8: no tool in scope has the attribute colour, so that this test is always false`}},
+			`Warning line 2, column 8: no tool in scope has the attribute colour, so that this test is always false`,
+		}},
 		"has of something inside an if": {pay(`if principal has namespace then true else false`), nil},
 		"has of a computed record":      {pay(`(if true then context else context) has session`), nil},
 		"a condition that cannot hold": {"forbid " + payScope + " when { resource is Tool::Fetch };", []string{
-			`Warning line 1, column 88: the condition cannot hold for any tool in scope, so that the policy never applies`}},
+			`Warning line 1, column 88: the condition cannot hold for any tool in scope, so that the policy never applies`,
+		}},
 		"a condition that always holds, in unless": {"forbid " + payScope + " unless { resource is Tool };", []string{
-			`Warning line 1, column 90: the condition cannot hold for any tool in scope, so that the policy never applies`}},
+			`Warning line 1, column 90: the condition cannot hold for any tool in scope, so that the policy never applies`,
+		}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -19,14 +20,16 @@ type unrepresentable string
 func (u unrepresentable) Error() string { return string(u) }
 
 const (
-	errFraction  unrepresentable = "a number has more than four digits behind the point, which Cedar's decimal cannot hold; round it, or declare the argument as text"
-	errRange     unrepresentable = "a number is outside the range of its Cedar type; send a smaller one, or declare the argument as text"
-	errWhole     unrepresentable = "a whole number has a fraction; send a whole number"
-	errType      unrepresentable = "a value does not have the type that the contract declares; prepare the call again"
-	errNull      unrepresentable = "an array holds null, which Cedar has no value for; leave the element out"
-	errAddress   unrepresentable = "an address cannot be read by Cedar; write it in its plain form"
-	errMissing   unrepresentable = "the call lacks an argument that the contract always sets; prepare the call again"
-	errSurplus   unrepresentable = "the call has an argument that the contract does not declare; prepare the call again"
+	errFraction unrepresentable = "a number has more than four digits behind the point, which Cedar's decimal cannot hold; round it, or declare the argument as text"
+	errRange    unrepresentable = "a number is outside the range of its Cedar type; send a smaller one, or declare the argument as text"
+	errWhole    unrepresentable = "a whole number has a fraction; send a whole number"
+	errType     unrepresentable = "a value does not have the type that the contract declares; prepare the call again"
+	errNull     unrepresentable = "an array holds null, which Cedar has no value for; leave the element out"
+	errAddress  unrepresentable = "an address cannot be read by Cedar; write it in its plain form"
+	errMissing  unrepresentable = "the call lacks an argument that the contract always sets; prepare the call again"
+	errSurplus  unrepresentable = "the call has an argument that the contract does not declare; prepare the call again"
+	// errAbsent is how null looks: not as a value, and not as a mistake.
+	errAbsent    unrepresentable = "the value is null"
 	errNotObject unrepresentable = "the text is not a JSON object"
 	errTooLong   unrepresentable = "the text is too long"
 	errNotUTF8   unrepresentable = "a word of the effect is not UTF-8, which no JSON text can hold"
@@ -34,12 +37,12 @@ const (
 
 // value turns a decoded JSON value into a Cedar value of the shape. It is built
 // from typed constructors only: cedar-go's JSON reader would turn an object
-// {"__entity": …} into an entity of the sender's choice. The result is nil for
-// null, which is how an absent attribute is written.
+// {"__entity": …} into an entity of the sender's choice. The error is
+// errAbsent for null, which is how an absent attribute is written.
 func (s *shape) value(v any) (types.Value, error) {
 	switch v := v.(type) {
 	case nil:
-		return nil, nil
+		return nil, errAbsent
 	case string:
 		return s.text(v)
 	case bool:
@@ -123,11 +126,11 @@ func (s *shape) set(v []any) (types.Value, error) {
 	values := make([]types.Value, 0, len(v))
 	for _, one := range v {
 		value, err := elem.value(one)
+		if errors.Is(err, errAbsent) {
+			return nil, errNull
+		}
 		if err != nil {
 			return nil, err
-		}
-		if value == nil {
-			return nil, errNull
 		}
 		values = append(values, value)
 	}
@@ -145,11 +148,11 @@ func (s *shape) record(v map[string]any) (types.Value, error) {
 			member = f.shape
 		}
 		value, err := member.value(one)
-		if err != nil {
-			return nil, err
-		}
-		if value != nil {
+		switch {
+		case err == nil:
 			values[types.String(name)] = value
+		case !errors.Is(err, errAbsent):
+			return nil, err
 		}
 	}
 	for name, f := range s.fields {

@@ -76,12 +76,11 @@ func (p *parser) accept(text string) bool {
 	return true
 }
 
-func (p *parser) expect(text, where string) Token {
+func (p *parser) expect(text, where string) {
 	t := p.peek()
 	if !p.accept(text) {
 		p.fail(t, "expected %q %s, but %s", text, where, found(t))
 	}
-	return t
 }
 
 func (p *parser) policy() Policy {

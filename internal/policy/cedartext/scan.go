@@ -4,6 +4,7 @@
 package cedartext
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -102,19 +103,21 @@ func (s *scanner) skipBlank() {
 		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
 			s.advance()
 		case c == '/' && s.peek(1) == '/':
-			for !s.done() && s.peek(0) != '\n' {
-				s.advance()
-			}
+			s.skipTo("\n")
 		case c == '/' && s.peek(1) == '*':
-			s.advance()
-			s.advance()
-			for !s.done() && (s.peek(0) != '*' || s.peek(1) != '/') {
-				s.advance()
-			}
+			s.skip(2)
+			s.skipTo("*/")
 			s.skip(2)
 		default:
 			return
 		}
+	}
+}
+
+// skipTo moves to where a text begins, or to the end.
+func (s *scanner) skipTo(end string) {
+	for !s.done() && !strings.HasPrefix(s.text[s.pos.Offset:], end) {
+		s.advance()
 	}
 }
 
