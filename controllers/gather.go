@@ -31,18 +31,12 @@ func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.Too
 		// Nothing that such an object says is worth looking up.
 		return f, nil
 	}
-	if err := c.gatherContract(ctx, from, f); err != nil || f.ContractProblem != "" {
-		return f, err
-	}
-	session, err := observe.Session(ctx, from, p)
+	session, err := c.gatherSession(ctx, from, f)
 	if err != nil {
 		return f, err
 	}
-	if p.Spec.SessionRef != nil {
-		f.SessionProblem = proposal.SessionProblem(session, p.Spec.Requester.Username, c.Now())
-		if f.SessionProblem == "" {
-			f.SessionProblem = proposal.SessionChanged(session, f.Seal.Session)
-		}
+	if err := c.gatherContract(ctx, from, f); err != nil || f.ContractProblem != "" {
+		return f, err
 	}
 	call, err := proposal.PolicyCall(f.contract, p, session)
 	if err != nil {
@@ -56,6 +50,25 @@ func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.Too
 		return c.Policies.Decide(call, policy.Options{})
 	}
 	return f, c.gatherReceipts(ctx, from, f)
+}
+
+// gatherSession reads the session that the call names and says whether it
+// carries the call. It comes before the contract, since a session that ended
+// stops a running call whatever became of its contract.
+func (c *Config) gatherSession(ctx context.Context, from client.Reader, f *facts) (*v1alpha1.AgentSession, error) {
+	p := f.Proposal
+	session, err := observe.Session(ctx, from, p)
+	if err != nil || p.Spec.SessionRef == nil {
+		return nil, err
+	}
+	f.SessionProblem = proposal.SessionProblem(session, p.Spec.Requester.Username, c.Now())
+	if f.SessionProblem == "" {
+		f.SessionProblem = proposal.SessionChanged(session, f.Seal.Session)
+	}
+	if f.SessionProblem == "" {
+		f.Claim = proposal.ClaimOf(f.Keys, session, p)
+	}
+	return session, nil
 }
 
 func (c *Config) gatherContract(ctx context.Context, from client.Reader, f *facts) error {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -46,7 +47,7 @@ func (r *ProposalReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.ToolProposal{}).
 		Watches(&v1alpha1.ApprovalReceipt{}, handler.EnqueueRequestsFromMapFunc(proposalOfReceipt)).
 		Watches(&v1alpha1.ToolManifest{}, handler.EnqueueRequestsFromMapFunc(r.callsOfTool)).
-		Watches(&v1alpha1.AgentSession{}, handler.EnqueueRequestsFromMapFunc(r.callsOfSession)).
+		Watches(&v1alpha1.AgentSession{}, handler.EnqueueRequestsFromMapFunc(r.callsOfSession), builder.WithPredicates(sessionTurns())).
 		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(proposalOfJob)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
 		Complete(r)
@@ -128,6 +129,9 @@ func (r *ProposalReconciler) step(ctx context.Context, p *v1alpha1.ToolProposal)
 		return ctrl.Result{}, err
 	}
 	plan := proposal.Decide(f.Observed, r.Now())
+	if plan.Claim {
+		return r.claim(ctx, p)
+	}
 	if plan.Dispatch {
 		return r.commit(ctx, client.ObjectKeyFromObject(p))
 	}

@@ -122,14 +122,3 @@ func checkToolPolicy(_ context.Context, p *v1alpha1.ToolPolicy) (admission.Warni
 func checkClusterToolPolicy(_ context.Context, p *v1alpha1.ClusterToolPolicy) (admission.Warnings, error) {
 	return nil, checkPolicy("ClusterToolPolicy", "", p.Name, p.Spec)
 }
-
-// checkSession refuses a trusted context that cannot be read.
-func checkSession(_ context.Context, s *v1alpha1.AgentSession) (admission.Warnings, error) {
-	err := proposal.CheckSessionContext(s.Spec.Context)
-	if err == nil {
-		return nil, nil
-	}
-	return nil, invalid("AgentSession", s.Name, refusal{
-		Field: "spec.context", Reason: v1alpha1.ReasonContextInvalid, Message: errors.Unwrap(err).Error(),
-	})
-}

@@ -37,6 +37,9 @@ func (h *proposals) Default(ctx context.Context, p *v1alpha1.ToolProposal) error
 	name := displayName(p)
 	p.Spec.Requester = proposal.IdentityOf(req.UserInfo)
 	p.Spec.Prepared, p.Spec.Seal = nil, ""
+	if err := checkCallID(p); err != nil {
+		return err
+	}
 	c, err := h.contractOf(ctx, req.Namespace, name, p.Spec.Tool)
 	if err != nil {
 		return err
@@ -108,26 +111,6 @@ func (h *proposals) get(ctx context.Context, key client.ObjectKey, into client.O
 		return err
 	}
 	return h.Live.Get(ctx, key, into)
-}
-
-// sessionOf reads the session that the call names. It is always read live,
-// since a revoked session must not carry one more call.
-func (h *proposals) sessionOf(ctx context.Context, namespace string, p *v1alpha1.ToolProposal) (*v1alpha1.AgentSession, error) {
-	if p.Spec.SessionRef == nil {
-		return nil, nil
-	}
-	s := &v1alpha1.AgentSession{}
-	err := h.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: p.Spec.SessionRef.Name}, s)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading AgentSession %s: %w", p.Spec.SessionRef.Name, err)
-	}
-	if apierrors.IsNotFound(err) {
-		s = nil
-	}
-	if problem := proposal.SessionProblem(s, p.Spec.Requester.Username, h.Now()); problem != "" {
-		return nil, invalid(kindProposal, displayName(p), refusal{Field: "spec.sessionRef", Reason: v1alpha1.ReasonSessionInvalid, Message: problem})
-	}
-	return s, nil
 }
 
 // ValidateCreate refuses what another mutating webhook changed after the seal,

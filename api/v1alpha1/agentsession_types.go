@@ -23,14 +23,14 @@ type SessionLimits struct {
 	PerTool []ToolLimit `json:"perTool,omitempty"`
 }
 
-// ToolLimit bounds the calls of one tool.
+// ToolLimit bounds, or counts, the calls of one tool.
 type ToolLimit struct {
 	// tool is the name of the ToolManifest.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Tool string `json:"tool"`
-	// calls is how many calls of the tool the session may make.
+	// calls is how many calls of the tool the session may make, or has made.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Calls int32 `json:"calls"`
@@ -74,9 +74,45 @@ type AgentSessionStatus struct {
 	// calls is how many calls the session has made.
 	// +optional
 	Calls int32 `json:"calls,omitempty"`
-	// pending is how many calls are open.
+	// ledger says which calls the session has made. The operator's commit to a
+	// call begins with its entry here.
 	// +optional
-	Pending int32 `json:"pending,omitempty"`
+	Ledger *SessionLedger `json:"ledger,omitempty"`
+}
+
+// MaxSessionCalls is how many calls one session can make, whatever its limits
+// say: the ledger that keeps call IDs apart must fit into one object.
+const MaxSessionCalls = 4096
+
+// SessionLedger is what a session remembers about its calls, also of those
+// whose objects are gone. It is written by compare-and-swap, so that of two
+// calls that cannot both be made one is refused.
+type SessionLedger struct {
+	// claims has an entry for each call, in order: the first 24 hex digits of
+	// the SHA-256 of its call ID, a slash, and the UID of its ToolProposal.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
+	// +kubebuilder:validation:items:MaxLength=64
+	Claims []string `json:"claims,omitempty"`
+	// tools counts the calls of each tool.
+	// +optional
+	// +listType=map
+	// +listMapKey=tool
+	// +kubebuilder:validation:MaxItems=4096
+	Tools []ToolLimit `json:"tools,omitempty"`
+	// iteration is the highest one that a call was made in.
+	// +optional
+	Iteration *int64 `json:"iteration,omitempty"`
+	// keyID names the signing key that seal was made with.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	KeyID string `json:"keyID"`
+	// seal authenticates the ledger, in hex: with one that somebody else wrote
+	// the session carries no calls.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Seal string `json:"seal"`
 }
 
 // AgentSession is one run of an agent.

@@ -368,6 +368,8 @@ type ToolProposalStatus struct {
 // +kubebuilder:resource:shortName=tp,categories=assent
 // +kubebuilder:selectablefield:JSONPath=`.spec.tool`
 // +kubebuilder:selectablefield:JSONPath=`.spec.callID`
+// +kubebuilder:selectablefield:JSONPath=`.spec.sessionRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.spec.batch.id`
 // +kubebuilder:selectablefield:JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Tool",type=string,JSONPath=`.spec.tool`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`

@@ -21,9 +21,12 @@ const (
 	IndexOpenRequester = "assent.dev/open-requester"
 	// IndexTool finds proposals by tool; a selectable field of the CRD as well.
 	IndexTool = "spec.tool"
-	// IndexSession finds proposals that have not ended by their session. It
-	// exists in the informers only.
-	IndexSession = "assent.dev/open-session"
+	// IndexSession finds proposals by the name of their session; a selectable
+	// field of the CRD as well.
+	IndexSession = "spec.sessionRef.name"
+	// IndexBatch finds proposals by the ID of their batch; a selectable field
+	// of the CRD as well.
+	IndexBatch = "spec.batch.id"
 )
 
 // RegisterIndexes adds the indexes to the informers.
@@ -36,7 +39,8 @@ func RegisterIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.ApprovalReceipt{}, IndexReceiptProposal, receiptProposal},
 		{&v1alpha1.ToolProposal{}, IndexOpenRequester, openRequester},
 		{&v1alpha1.ToolProposal{}, IndexTool, tool},
-		{&v1alpha1.ToolProposal{}, IndexSession, openSession},
+		{&v1alpha1.ToolProposal{}, IndexSession, session},
+		{&v1alpha1.ToolProposal{}, IndexBatch, batch},
 	} {
 		if err := indexer.IndexField(ctx, i.object, i.field, i.values); err != nil {
 			return fmt.Errorf("adding index %s: %w", i.field, err)
@@ -67,10 +71,16 @@ func tool(o client.Object) []string {
 	return nil
 }
 
-func openSession(o client.Object) []string {
-	p, ok := o.(*v1alpha1.ToolProposal)
-	if !ok || p.Status.Phase.Terminal() || p.Spec.SessionRef == nil {
-		return nil
+func session(o client.Object) []string {
+	if p, ok := o.(*v1alpha1.ToolProposal); ok && p.Spec.SessionRef != nil {
+		return []string{p.Spec.SessionRef.Name}
 	}
-	return []string{p.Spec.SessionRef.Name}
+	return nil
+}
+
+func batch(o client.Object) []string {
+	if p, ok := o.(*v1alpha1.ToolProposal); ok && p.Spec.Batch != nil {
+		return []string{p.Spec.Batch.ID}
+	}
+	return nil
 }

@@ -28,6 +28,9 @@ type Observed struct {
 	// SessionProblem says why the call's session does not carry it; empty when
 	// it does, or when the call names none.
 	SessionProblem string
+	// Claim says how the call stands with its session's ledger; zero when the
+	// call names no session.
+	Claim Claim
 	// Policy answers about the call, without and with a person's approval.
 	Policy func(approved bool) policy.Decision
 	// Rules and Receipts are for calls that need approval.
@@ -52,6 +55,9 @@ type Plan struct {
 	ExpiresAt time.Time
 	// Dispatch says that the call may go through the commit point.
 	Dispatch bool
+	// Claim says that the call's session must take it up before more can be
+	// said.
+	Claim bool
 	// Recheck is how long until time alone may change the plan; zero when it
 	// cannot.
 	Recheck time.Duration
@@ -98,10 +104,18 @@ func decideContract(o Observed, _ time.Time) *Plan {
 }
 
 func decideSession(o Observed, _ time.Time) *Plan {
-	if o.SessionProblem == "" {
-		return nil
+	switch refusal := o.Claim.Refusal; {
+	case o.SessionProblem != "":
+		return ended(v1alpha1.PhaseDenied, v1alpha1.ReasonSessionInvalid, o.SessionProblem)
+	case refusal != nil:
+		return ended(refusal.Phase(), refusal.Reason, refusal.Message)
+	case o.Claim.Needed:
+		return &Plan{
+			Phase: v1alpha1.PhasePending, Reason: v1alpha1.ReasonAwaitingSession,
+			Message: "the session has not taken up the call yet", Claim: true, Recheck: time.Second,
+		}
 	}
-	return ended(v1alpha1.PhaseDenied, v1alpha1.ReasonSessionInvalid, o.SessionProblem)
+	return nil
 }
 
 func decidePolicy(o Observed, now time.Time) Plan {

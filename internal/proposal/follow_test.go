@@ -84,7 +84,7 @@ func TestFollow_EveryRow(t *testing.T) {
 		"its Job was taken away":                   {redeemed(func(r *proposal.Run) { r.JobExists, r.PodsGone = false, true }), 0, "Indeterminate/ResultLost stop"},
 		"cancelled while it runs":                  {redeemed(cancel), 0, "/ stop again in 1s"},
 		"cancelled, and its Job went first":        {redeemed(func(r *proposal.Run) { cancel(r); r.JobExists = false }), 0, "/ again in 1s"},
-		"cancelled and stopped":                    {redeemed(func(r *proposal.Run) { cancel(r); r.PodsGone = true }), 0, "Cancelled/DeniedByApprover"},
+		"cancelled and stopped":                    {redeemed(func(r *proposal.Run) { cancel(r); r.PodsGone = true }), 0, "Cancelled/DeniedByApprover stop"},
 		"cancelled, and its Pod never went":        {redeemed(cancel), 90 * time.Second, "Indeterminate/ResultLost stop"},
 		"its Job was taken away, its Pod runs on":  {redeemed(func(r *proposal.Run) { r.JobExists = false }), 0, "Running/Redeemed again in 1m30s"},
 		"success":                                  {reported("Succeeded", "", keep), 0, "Succeeded/Succeeded"},

@@ -1,0 +1,572 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/controllers"
+)
+
+// bot is an agent that makes calls in this fixture only, so that what other
+// tests leave open does not count against it.
+func (f *fixture) bot() string { return "system:serviceaccount:" + f.namespace + ":bot" }
+
+// session creates a session of the agent for an hour.
+func (f *fixture) session(name string, change ...func(*v1alpha1.AgentSessionSpec)) *v1alpha1.AgentSession {
+	f.t.Helper()
+	s := &v1alpha1.AgentSession{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace},
+		Spec:       v1alpha1.AgentSessionSpec{Principal: f.bot(), ExpiresAt: metav1.NewTime(f.clock.Now().Add(time.Hour))},
+	}
+	for _, c := range change {
+		c(&s.Spec)
+	}
+	f.allow(f.bot(), "toolproposals")
+	f.create(s)
+	return s
+}
+
+// inSession is a call in a session that was not created yet.
+func (f *fixture) inSession(session, tool, callID string, change ...func(*v1alpha1.ToolProposalSpec)) *v1alpha1.ToolProposal {
+	p := f.newProposal(tool, `{"target":"web"}`)
+	p.Spec.SessionRef, p.Spec.CallID = &v1alpha1.SessionReference{Name: session}, callID
+	for _, c := range change {
+		c(&p.Spec)
+	}
+	return p
+}
+
+func iteration(n int64) func(*v1alpha1.ToolProposalSpec) {
+	return func(s *v1alpha1.ToolProposalSpec) { s.Iteration = &n }
+}
+
+// made creates a call as the agent.
+func (f *fixture) made(p *v1alpha1.ToolProposal) *v1alpha1.ToolProposal {
+	f.t.Helper()
+	if err := f.as(f.bot()).Create(f.ctx, p); err != nil {
+		f.t.Fatalf("creating call %s: %v", p.Spec.CallID, err)
+	}
+	return p
+}
+
+func (f *fixture) changeSession(name string, change func(*v1alpha1.AgentSessionSpec)) {
+	f.t.Helper()
+	s := &v1alpha1.AgentSession{}
+	if err := server.admin.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, s); err != nil {
+		f.t.Fatal(err)
+	}
+	change(&s.Spec)
+	if err := server.admin.Update(f.ctx, s); err != nil {
+		f.t.Fatalf("changing the session: %v", err)
+	}
+}
+
+func (f *fixture) getSession(name string) *v1alpha1.AgentSession {
+	f.t.Helper()
+	s := &v1alpha1.AgentSession{}
+	if err := server.admin.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, s); err != nil {
+		f.t.Fatal(err)
+	}
+	return s
+}
+
+func limitPending(n int32) func(*v1alpha1.AgentSessionSpec) {
+	return func(s *v1alpha1.AgentSessionSpec) { s.Limits = &v1alpha1.SessionLimits{Pending: &n} }
+}
+
+func limitCalls(n int32) func(*v1alpha1.AgentSessionSpec) {
+	return func(s *v1alpha1.AgentSessionSpec) { s.Limits = &v1alpha1.SessionLimits{Calls: &n} }
+}
+
+func limitTool(tool string, n int32) func(*v1alpha1.AgentSessionSpec) {
+	return func(s *v1alpha1.AgentSessionSpec) {
+		s.Limits = &v1alpha1.SessionLimits{PerTool: []v1alpha1.ToolLimit{{Tool: tool, Calls: n}}}
+	}
+}
+
+// setClock sets the controllers' clock so far ahead of the real one.
+func (f *fixture) setClock(ahead time.Duration) {
+	f.clock.mu.Lock()
+	defer f.clock.mu.Unlock()
+	f.clock.offset = ahead
+}
+
+func humanApproval(m *v1alpha1.ToolManifest) { m.Spec.HumanApproval = true }
+
+func TestSession_TrustedContextReachesPolicies(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	f.create(&v1alpha1.ToolPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: f.namespace},
+		Spec: v1alpha1.PolicySpec{
+			Cedar:             `permit (principal, action, resource) when { context has session && context.session.environment == "production" };`,
+			SessionAttributes: []v1alpha1.SessionAttribute{{Name: "environment", Type: "String", Required: true}},
+		},
+	})
+	f.reloadPolicies()
+	with := func(context string) func(*v1alpha1.AgentSessionSpec) {
+		return func(s *v1alpha1.AgentSessionSpec) { s.Context = context }
+	}
+	f.session("production", with(`{"environment":"production"}`))
+	f.session("test", with(`{"environment":"test"}`))
+	f.session("wrong-type", with(`{"environment":7}`))
+	f.session("empty")
+	for name, tc := range map[string]struct{ session, want string }{
+		"the value that the policy asks for": {"production", "Dispatching/Granted"},
+		"another value":                      {"test", "Denied/NoPolicyPermits"},
+		"a value of another type":            {"wrong-type", "Denied/ContextInvalid"},
+		"no context":                         {"empty", "Denied/ContextInvalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := outcome(f.step(f.made(f.inSession(tc.session, "restart", "1")))); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+	t.Run("without a session", func(t *testing.T) {
+		p := f.newProposal("restart", `{"target":"web"}`)
+		if got, want := outcome(f.step(f.made(p))), "Denied/NoPolicyPermits"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestSession_ContextThatCannotBeRead_IsRefused(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	f.policy("allow", permitAll)
+	atLimit := `{"a":"` + strings.Repeat("x", 16<<10-8) + `"}`
+	contexts := map[string]struct{ context, want string }{
+		"duplicate key":            {`{"a":1,"a":2}`, "422 spec.context:ContextInvalid"},
+		"not JSON":                 {`{"a":`, "422 spec.context:ContextInvalid"},
+		"not an object":            {`[1]`, "422 spec.context:ContextInvalid"},
+		"more than 16 KiB":         {atLimit[:len(atLimit)-2] + `x"}`, "422 spec.context:FieldValueTooLong <nil>:FieldValueInvalid"},
+		"more bytes than 16 KiB":   {`{"a":"` + strings.Repeat("é", 10<<10) + `"}`, "422 spec.context:ContextInvalid"},
+		"exactly 16 KiB":           {atLimit, "accepted"},
+		"a number that would lose": {`{"a":9007199254740993}`, "422 spec.context:ContextInvalid"},
+	}
+	create := func(context string) (*v1alpha1.AgentSession, error) {
+		s := &v1alpha1.AgentSession{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "s-", Namespace: f.namespace},
+			Spec:       v1alpha1.AgentSessionSpec{Principal: f.bot(), ExpiresAt: metav1.NewTime(time.Now().Add(time.Hour)), Context: context},
+		}
+		return s, server.admin.Create(f.ctx, s)
+	}
+	for name, tc := range contexts {
+		t.Run(name, func(t *testing.T) {
+			if _, err := create(tc.context); refusalOf(err) != tc.want {
+				t.Errorf("got %s, want %s", refusalOf(err), tc.want)
+			}
+		})
+	}
+	var unread []*v1alpha1.AgentSession
+	t.Run("stored without admission", func(t *testing.T) {
+		inner := &fixture{t: t, ctx: t.Context(), namespace: f.namespace}
+		inner.withoutAdmission()
+		for _, tc := range contexts {
+			if s, err := create(tc.context); err == nil && tc.want != "accepted" {
+				unread = append(unread, s)
+			}
+		}
+	})
+	f.allow(f.bot(), "toolproposals")
+	if len(unread) == 0 {
+		t.Fatal("no session with an unreadable context was stored")
+	}
+	for _, s := range unread {
+		err := f.as(f.bot()).Create(f.ctx, f.inSession(s.Name, "restart", "1"))
+		if got, want := refusalOf(err), "422 spec.sessionRef:SessionInvalid"; got != want {
+			t.Errorf("a call in it: got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestSession_CarriesCallsOfItsPrincipalInItsLifeOnly(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	f.session("others", func(s *v1alpha1.AgentSessionSpec) { s.Principal = other })
+	f.session("revoked", func(s *v1alpha1.AgentSessionSpec) { s.Revoked = true })
+	f.session("expired", func(s *v1alpha1.AgentSessionSpec) { s.ExpiresAt = metav1.NewTime(f.clock.Now().Add(-time.Second)) })
+	f.session("good")
+	for name, tc := range map[string]struct{ session, callID, want string }{
+		"of another principal": {"others", "1", "422 spec.sessionRef:SessionInvalid"},
+		"revoked":              {"revoked", "1", "422 spec.sessionRef:SessionInvalid"},
+		"expired":              {"expired", "1", "422 spec.sessionRef:SessionInvalid"},
+		"missing":              {"missing", "1", "422 spec.sessionRef:SessionInvalid"},
+		"an empty call ID":     {"good", "", "422 spec.callID:EmptyCallID"},
+		"good":                 {"good", "1", "accepted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := refusalOf(f.as(f.bot()).Create(f.ctx, f.inSession(tc.session, "restart", tc.callID))); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSessionLimits_AreEnforcedAtAdmission(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	f.tool("other")
+	f.policy("allow", permitAll)
+	for name, tc := range map[string]struct {
+		limit func(*v1alpha1.AgentSessionSpec)
+		made  func(session string)
+		call  func(session string) *v1alpha1.ToolProposal
+		want  string
+	}{
+		"a call beyond the budget": {
+			limitCalls(1), func(s string) { f.step(f.made(f.inSession(s, "restart", "1"))) },
+			func(s string) *v1alpha1.ToolProposal { return f.inSession(s, "restart", "2") }, "403 spec.sessionRef:BudgetExceeded",
+		},
+		"a tool beyond its budget": {
+			limitTool("restart", 1), func(s string) { f.step(f.made(f.inSession(s, "restart", "1"))) },
+			func(s string) *v1alpha1.ToolProposal { return f.inSession(s, "restart", "2") }, "403 spec.sessionRef:BudgetExceeded",
+		},
+		"another tool than the one that is used up": {
+			limitTool("restart", 1), func(s string) { f.step(f.made(f.inSession(s, "restart", "1"))) },
+			func(s string) *v1alpha1.ToolProposal { return f.inSession(s, "other", "2") }, "accepted",
+		},
+		"an iteration before the last": {
+			func(*v1alpha1.AgentSessionSpec) {}, func(s string) { f.step(f.made(f.inSession(s, "restart", "1", iteration(2)))) },
+			func(s string) *v1alpha1.ToolProposal { return f.inSession(s, "restart", "2", iteration(1)) }, "422 spec.iteration:IterationBackwards",
+		},
+		"a call ID that was used": {
+			func(*v1alpha1.AgentSessionSpec) {}, func(s string) { f.step(f.made(f.inSession(s, "restart", "1"))) },
+			func(s string) *v1alpha1.ToolProposal { return f.inSession(s, "restart", "1") }, "422 spec.callID:DuplicateCallID",
+		},
+		"a call ID that was used by another kind of call": {
+			func(*v1alpha1.AgentSessionSpec) {}, func(s string) { f.step(f.made(f.inSession(s, "restart", "1"))) },
+			func(s string) *v1alpha1.ToolProposal { return f.inSession(s, "other", "1") }, "422 spec.callID:DuplicateCallID",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			session := strings.ReplaceAll(name, " ", "-")
+			session = strings.ToLower(session)
+			f.session(session, tc.limit)
+			tc.made(session)
+			if got := refusalOf(f.as(f.bot()).Create(f.ctx, tc.call(session))); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Calls that are created at the same moment all pass admission: it is the
+// ledger that keeps them apart.
+func TestSessionLimits_AreEnforcedByTheController(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	f.tool("change", humanApproval)
+	f.policy("allow", permitAll)
+	for name, tc := range map[string]struct {
+		limit func(*v1alpha1.AgentSessionSpec)
+		tool  string
+		first func(*v1alpha1.ToolProposalSpec)
+		then  func(*v1alpha1.ToolProposalSpec)
+		want  [2]string
+	}{
+		"calls":           {limit: limitCalls(1), tool: "restart", want: [2]string{"Dispatching/Granted", "Denied/BudgetExceeded"}},
+		"no calls at all": {limit: limitCalls(0), tool: "restart", want: [2]string{"403", "403"}},
+		"calls of a tool": {limit: limitTool("restart", 1), tool: "restart", want: [2]string{"Dispatching/Granted", "Denied/BudgetExceeded"}},
+		"open calls":      {limit: limitPending(1), tool: "change", want: [2]string{"AwaitingApproval/AwaitingApproval", "403"}},
+		"a later iteration first": {
+			limit: func(*v1alpha1.AgentSessionSpec) {}, tool: "restart", first: iteration(2), then: iteration(1),
+			want: [2]string{"Dispatching/Granted", "Invalid/IterationBackwards"},
+		},
+		"one iteration": {
+			limit: func(*v1alpha1.AgentSessionSpec) {}, tool: "restart", first: iteration(1), then: iteration(1),
+			want: [2]string{"Dispatching/Granted", "Dispatching/Granted"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			session := strings.ReplaceAll(name, " ", "-")
+			f.session(session, tc.limit)
+			var got [2]string
+			var calls []*v1alpha1.ToolProposal
+			for i, change := range []func(*v1alpha1.ToolProposalSpec){tc.first, tc.then} {
+				p := f.inSession(session, tc.tool, fmt.Sprint(i))
+				if change != nil {
+					change(&p.Spec)
+				}
+				if err := f.as(f.bot()).Create(f.ctx, p); err != nil {
+					got[i] = refusalOf(err)[:3]
+					continue
+				}
+				calls = append(calls, p)
+			}
+			for i, p := range calls {
+				got[i] = outcome(f.step(p))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("outcomes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEarlierIteration_ThatWasAdmittedFirst_IsTakenUpFirst(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	f.policy("allow", permitAll)
+	f.session("s")
+	early := f.made(f.inSession("s", "restart", "1", iteration(1)))
+	late := f.made(f.inSession("s", "restart", "2", iteration(2)))
+	if p := f.step(late); p.Status.Phase != "" {
+		t.Fatalf("the later iteration did not wait: %s", outcome(p))
+	}
+	for _, p := range []*v1alpha1.ToolProposal{early, late} {
+		if got, want := outcome(f.step(p)), "Dispatching/Granted"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// Every reconciler of the test stands for an operator of its own: none knows
+// what the others do, or has done. All calls are created before the first is
+// looked at, so that admission cannot keep them apart.
+func TestSession_UnderAHundredParallelCreates_KeepsItsRules(t *testing.T) {
+	const n, slots = 100, 16
+	for name, tc := range map[string]struct {
+		limit  func(*v1alpha1.AgentSessionSpec)
+		callID func(int) string
+		want   map[string]int
+	}{
+		"one call ID": {
+			func(*v1alpha1.AgentSessionSpec) {}, func(int) string { return "the-same" },
+			map[string]int{"Dispatching/Granted": 1, "Invalid/DuplicateCallID": n - 1},
+		},
+		"a budget of seven calls": {
+			limitCalls(7), func(i int) string { return fmt.Sprint(i) },
+			map[string]int{"Dispatching/Granted": 7, "Denied/BudgetExceeded": n - 7},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.tool("restart")
+			f.policy("allow", permitAll)
+			f.session("s", tc.limit)
+			calls := make([]*v1alpha1.ToolProposal, n)
+			c := f.as(f.bot())
+			parallel(n, n, func(i int) {
+				calls[i] = f.inSession("s", "restart", tc.callID(i))
+				if err := c.Create(f.ctx, calls[i]); err != nil {
+					t.Errorf("creating call %d: %v", i, err)
+				}
+			})
+			if t.Failed() {
+				t.FailNow()
+			}
+			parallel(n, slots, func(i int) { f.decideAfresh(calls[i]) })
+			got := map[string]int{}
+			for _, p := range calls {
+				got[outcome(f.reload(p))]++
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("outcomes (-want +got):\n%s", diff)
+			}
+			if jobs := f.jobs(); len(jobs) != tc.want["Dispatching/Granted"] {
+				t.Errorf("%d granted calls have %d Jobs", tc.want["Dispatching/Granted"], len(jobs))
+			}
+		})
+	}
+}
+
+// parallel runs the function n times, slots at once.
+func parallel(n, slots int, do func(i int)) {
+	var wg sync.WaitGroup
+	free := make(chan struct{}, slots)
+	for i := range n {
+		wg.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}
+
+// decideAfresh lets an operator that remembers nothing look at a call until it was
+// granted or has ended.
+func (f *fixture) decideAfresh(p *v1alpha1.ToolProposal) {
+	operator := &controllers.ProposalReconciler{Config: f.restarted()}
+	for range 200 {
+		if _, err := operator.Reconcile(f.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}); err != nil {
+			f.t.Errorf("reconciling %s: %v", p.Name, err)
+			return
+		}
+		if now := f.reload(p); now.Status.Phase.Terminal() || now.Status.Dispatch != nil {
+			return
+		}
+	}
+	f.t.Errorf("%s was not decided", p.Name)
+}
+
+// restarted is the operator after a restart: it has the API server's objects,
+// the log and the policies, and remembers nothing.
+func (f *fixture) restarted() *controllers.Config {
+	c := f.shared
+	return &controllers.Config{
+		Client: c.Client, Live: c.Live, Keys: c.Keys, Contracts: c.Contracts, Policies: c.Policies, Journal: c.Journal,
+		Behind: c.Behind, Events: c.Events, Epoch: c.Epoch, Drift: c.Drift, Now: c.Now, Retention: c.Retention, Settings: c.Settings,
+	}
+}
+
+func TestCallID_IsNotUsedAgain(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	f.policy("allow", permitAll)
+	f.session("s")
+	second := f.made(f.inSession("s", "restart", "1"))
+	first := f.step(f.made(f.inSession("s", "restart", "1")))
+	if got, want := outcome(first), "Dispatching/Granted"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	t.Run("after a restart of the operator", func(t *testing.T) {
+		f.proposals = &controllers.ProposalReconciler{Config: f.restarted()}
+		if got, want := outcome(f.step(second)), "Invalid/DuplicateCallID"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	t.Run("after the call was deleted", func(t *testing.T) {
+		if err := server.admin.Delete(f.ctx, first); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := f.proposals.Reconcile(f.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(first)}); err != nil {
+				t.Fatalf("letting go of the call: %v", err)
+			}
+		}
+		err := f.as(f.bot()).Create(f.ctx, f.inSession("s", "restart", "1"))
+		if got, want := refusalOf(err), "422 spec.callID:DuplicateCallID"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	t.Run("but by another session it is", func(t *testing.T) {
+		f.session("s2")
+		if got, want := outcome(f.step(f.made(f.inSession("s2", "restart", "1")))), "Dispatching/Granted"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestLedger_ThatSomebodyElseWrote_CarriesNoCalls(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	f.policy("allow", permitAll)
+	f.session("s")
+	waiting := f.made(f.inSession("s", "restart", "2"))
+	f.step(f.made(f.inSession("s", "restart", "1")))
+	s := f.getSession("s")
+	s.Status.Ledger.Claims = nil
+	if err := server.admin.Status().Update(f.ctx, s); err != nil {
+		t.Fatalf("forging the ledger: %v", err)
+	}
+	if got, want := outcome(f.step(waiting)), "Denied/LedgerTampered"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	err := f.as(f.bot()).Create(f.ctx, f.inSession("s", "restart", "1"))
+	if got, want := refusalOf(err), "403 spec.sessionRef:LedgerTampered"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// endings are the ways in which a session stops carrying its calls.
+func (f *fixture) endings() map[string]func(session string) {
+	return map[string]func(string){
+		"revoked": func(s string) { f.changeSession(s, func(spec *v1alpha1.AgentSessionSpec) { spec.Revoked = true }) },
+		"deleted": func(s string) {
+			if err := server.admin.Delete(f.ctx, f.getSession(s)); err != nil {
+				f.t.Fatal(err)
+			}
+		},
+		"context changed": func(s string) {
+			f.changeSession(s, func(spec *v1alpha1.AgentSessionSpec) { spec.Context = `{"a":"b"}` })
+		},
+		"extended": func(s string) {
+			f.changeSession(s, func(spec *v1alpha1.AgentSessionSpec) {
+				spec.ExpiresAt = metav1.NewTime(spec.ExpiresAt.Add(time.Hour))
+			})
+		},
+		"created anew": func(s string) {
+			old := f.getSession(s)
+			if err := server.admin.Delete(f.ctx, old); err != nil {
+				f.t.Fatal(err)
+			}
+			f.create(&v1alpha1.AgentSession{ObjectMeta: metav1.ObjectMeta{Name: s, Namespace: f.namespace}, Spec: old.Spec})
+		},
+		"expired": func(string) { f.setClock(2 * time.Hour) },
+	}
+}
+
+func TestSessionThatEnds_VoidsOpenCallsAndCancelsDispatchedOnes(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	f.tool("change", func(m *v1alpha1.ToolManifest) {
+		humanApproval(m)
+		m.Spec.Approval = &v1alpha1.ApprovalRules{Timeout: &metav1.Duration{Duration: 24 * time.Hour}}
+	})
+	f.policy("allow", permitAll)
+	for name, end := range f.endings() {
+		t.Run(name, func(t *testing.T) {
+			session := strings.ReplaceAll(name, " ", "-")
+			f.setClock(0)
+			f.session(session)
+			fresh := f.made(f.inSession(session, "restart", "0"))
+			waiting := f.step(f.made(f.inSession(session, "change", "1")))
+			granted := f.step(f.made(f.inSession(session, "restart", "2")))
+			running := f.redeemed(f.step(f.made(f.inSession(session, "restart", "3"))))
+			end(session)
+			for _, tc := range []struct {
+				what string
+				call *v1alpha1.ToolProposal
+				want string
+			}{
+				{"one that was not looked at", fresh, "Denied/SessionInvalid"},
+				{"one that waits for approval", waiting, "Denied/SessionInvalid"},
+				{"one that was granted", granted, "Cancelled/SessionInvalid"},
+				{"one that runs", running, "Cancelled/SessionInvalid"},
+			} {
+				if got := outcome(f.step(f.step(tc.call))); got != tc.want {
+					t.Errorf("%s: got %s, want %s", tc.what, got, tc.want)
+				}
+			}
+			if jobs := f.jobs(); len(jobs) != 0 {
+				t.Errorf("%d Jobs are left of a session that ended", len(jobs))
+			}
+		})
+	}
+}
+
+// redeemed is a call that a runner has fetched, as the execution endpoint
+// writes it.
+func (f *fixture) redeemed(p *v1alpha1.ToolProposal) *v1alpha1.ToolProposal {
+	f.t.Helper()
+	p = p.DeepCopy()
+	p.Status.Phase, p.Status.Reason = v1alpha1.PhaseRunning, v1alpha1.ReasonRedeemed
+	for _, j := range f.jobs() {
+		if j.Name == p.Status.Dispatch.JobName {
+			p.Status.Dispatch.JobUID = j.UID
+		}
+	}
+	p.Status.RedeemedBy = &v1alpha1.Redemption{
+		PodName: "pod", PodUID: "00000000-0000-0000-0000-000000000001", NonceDigest: repeat("0", 64), TicketDigest: repeat("1", 64),
+		Time: metav1.NewTime(f.clock.Now().Truncate(time.Second)),
+	}
+	if err := server.admin.Status().Update(f.ctx, p); err != nil {
+		f.t.Fatalf("redeeming: %v", err)
+	}
+	return p
+}
