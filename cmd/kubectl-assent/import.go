@@ -60,7 +60,7 @@ func (o *importOptions) run(files []string, streams Streams) error {
 		if err != nil {
 			return err
 		}
-		manifests = append(manifests, *s)
+		manifests = append(manifests, s)
 	}
 	types, err := o.source(o.types, streams)
 	if err != nil {
@@ -70,7 +70,7 @@ func (o *importOptions) run(files []string, streams Streams) error {
 	if err != nil {
 		return err
 	}
-	result, err := clad.Import(manifests, types, scope, clad.Options{Image: o.image, MCPServers: o.servers, MCPToolDigests: o.digests})
+	result, err := clad.Import(manifests, givenSource(types), givenSource(scope), clad.Options{Image: o.image, MCPServers: o.servers, MCPToolDigests: o.digests})
 	if err != nil {
 		return importFailure(err, streams.Err)
 	}
@@ -83,16 +83,21 @@ func (o *importOptions) run(files []string, streams Streams) error {
 	return nil
 }
 
-// source reads a file, or gives nil when there is none.
-func (o *importOptions) source(name string, streams Streams) (*clad.Source, error) {
+// source reads a file. Without a name there is none.
+func (o *importOptions) source(name string, streams Streams) (clad.Source, error) {
 	if name == "" {
-		return nil, nil
+		return clad.Source{}, nil
 	}
 	text, err := readInput(name, clad.MaxFileBytes+1, streams)
-	if err != nil {
-		return nil, err
+	return clad.Source{Path: name, Text: text}, err
+}
+
+// givenSource is nil for no file.
+func givenSource(s clad.Source) *clad.Source {
+	if s.Path == "" {
+		return nil
 	}
-	return &clad.Source{Path: name, Text: text}, nil
+	return &s
 }
 
 // importFailure prints one line for everything that cannot be imported.

@@ -49,9 +49,6 @@ func number(n int32) *contract.IntOrString { return &contract.IntOrString{Int: n
 
 func text(s string) *contract.IntOrString { return &contract.IntOrString{IsString: true, Str: s} }
 
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 func decode(tb testing.TB, text string) contract.Manifest {
 	tb.Helper()
 	m, err := contract.DecodeManifest([]byte(text))
