@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// given is a cluster in which somebody has one rule, everywhere or in a namespace.
-func given(namespace string, rule rbacv1.PolicyRule, subjects ...rbacv1.Subject) *access {
+// accessWith is a cluster in which somebody has one rule, everywhere or in a namespace.
+func accessWith(namespace string, rule rbacv1.PolicyRule, subjects ...rbacv1.Subject) *access {
 	a := &access{operator: "assent-system", tools: map[string]bool{"agents": true}}
 	ref := rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}
 	a.clusterRoles = []rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{rule}}}
@@ -28,7 +28,7 @@ func given(namespace string, rule rbacv1.PolicyRule, subjects ...rbacv1.Subject)
 
 var mallory = rbacv1.Subject{Kind: "User", Name: "mallory"}
 
-func rule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
+func rbacRule(group, resources, verbs string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), Verbs: strings.Fields(verbs), ResourceNames: names}
 }
 
@@ -37,27 +37,27 @@ func TestDoctor_FindsWhoHasWhichPower(t *testing.T) {
 		access *access
 		want   []string
 	}{
-		"impersonation of one user":   {given("", rule("", "users", "impersonate", "alice"), mallory), []string{"impersonate"}},
-		"of a group in a namespace":   {given("x", rule("", "groups", "impersonate"), mallory), []string{"impersonate"}},
-		"tokens of ServiceAccounts":   {given("x", rule("", "serviceaccounts/token", "create"), mallory), []string{"request tokens"}},
-		"any status":                  {given("agents", rule("*", "*/status", "patch"), mallory), []string{"write status", "change Pods", "change Jobs"}},
-		"our status":                  {given("agents", rule("assent.dev", "toolproposals/status", "update"), mallory), []string{"write status"}},
-		"labels of calls":             {given("agents", rule("assent.dev", "toolproposals", "patch"), mallory), []string{"change calls"}},
-		"exec beside tools":           {given("agents", rule("", "pods/exec", "create"), mallory), []string{"exec"}},
-		"exec elsewhere":              {given("web", rule("", "pods/exec", "create"), mallory), nil},
-		"exec beside the operator":    {given("assent-system", rule("", "pods/exec", "create"), mallory), []string{"enter the operator"}},
-		"the proxy of nodes":          {given("", rule("", "nodes/proxy", "get"), mallory), []string{"reach nodes"}},
-		"secrets of the operator":     {given("assent-system", rule("", "secrets", "get"), mallory), []string{"read the signing key"}},
-		"the signing key by name":     {given("assent-system", rule("", "secrets", "get", "assent-signing"), mallory), []string{"read the signing key"}},
-		"another Secret by name":      {given("assent-system", rule("", "secrets", "get", "other"), mallory), nil},
-		"secrets elsewhere":           {given("agents", rule("", "secrets", "get"), mallory), nil},
-		"webhooks":                    {given("", rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "delete"), mallory), []string{"change admission webhooks"}},
-		"policies of admission":       {given("", rule("admissionregistration.k8s.io", "validatingadmissionpolicies", "update"), mallory), []string{"change admission policies"}},
-		"kinds":                       {given("", rule("apiextensions.k8s.io", "customresourcedefinitions", "patch"), mallory), []string{"change the kinds"}},
-		"bind":                        {given("x", rule("rbac.authorization.k8s.io", "roles", "bind"), mallory), []string{"grant more than they have"}},
-		"what every agent may":        {given("agents", rule("assent.dev", "toolproposals", "create get list watch"), mallory), nil},
-		"what every approver may":     {given("agents", rule("assent.dev", "toolmanifests", "approve"), mallory), nil},
-		"a group outside of the list": {given("", rule("example.com", "users", "impersonate"), mallory), nil},
+		"impersonation of one user":   {accessWith("", rbacRule("", "users", "impersonate", "alice"), mallory), []string{"impersonate"}},
+		"of a group in a namespace":   {accessWith("x", rbacRule("", "groups", "impersonate"), mallory), []string{"impersonate"}},
+		"tokens of ServiceAccounts":   {accessWith("x", rbacRule("", "serviceaccounts/token", "create"), mallory), []string{"request tokens"}},
+		"any status":                  {accessWith("agents", rbacRule("*", "*/status", "patch"), mallory), []string{"write status", "change Pods", "change Jobs"}},
+		"our status":                  {accessWith("agents", rbacRule("assent.dev", "toolproposals/status", "update"), mallory), []string{"write status"}},
+		"labels of calls":             {accessWith("agents", rbacRule("assent.dev", "toolproposals", "patch"), mallory), []string{"change calls"}},
+		"exec beside tools":           {accessWith("agents", rbacRule("", "pods/exec", "create"), mallory), []string{"exec"}},
+		"exec elsewhere":              {accessWith("web", rbacRule("", "pods/exec", "create"), mallory), nil},
+		"exec beside the operator":    {accessWith("assent-system", rbacRule("", "pods/exec", "create"), mallory), []string{"enter the operator"}},
+		"the proxy of nodes":          {accessWith("", rbacRule("", "nodes/proxy", "get"), mallory), []string{"reach nodes"}},
+		"secrets of the operator":     {accessWith("assent-system", rbacRule("", "secrets", "get"), mallory), []string{"read the signing key"}},
+		"the signing key by name":     {accessWith("assent-system", rbacRule("", "secrets", "get", "assent-signing"), mallory), []string{"read the signing key"}},
+		"another Secret by name":      {accessWith("assent-system", rbacRule("", "secrets", "get", "other"), mallory), nil},
+		"secrets elsewhere":           {accessWith("agents", rbacRule("", "secrets", "get"), mallory), nil},
+		"webhooks":                    {accessWith("", rbacRule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "delete"), mallory), []string{"change admission webhooks"}},
+		"policies of admission":       {accessWith("", rbacRule("admissionregistration.k8s.io", "validatingadmissionpolicies", "update"), mallory), []string{"change admission policies"}},
+		"kinds":                       {accessWith("", rbacRule("apiextensions.k8s.io", "customresourcedefinitions", "patch"), mallory), []string{"change the kinds"}},
+		"bind":                        {accessWith("x", rbacRule("rbac.authorization.k8s.io", "roles", "bind"), mallory), []string{"grant more than they have"}},
+		"what every agent may":        {accessWith("agents", rbacRule("assent.dev", "toolproposals", "create get list watch"), mallory), nil},
+		"what every approver may":     {accessWith("agents", rbacRule("assent.dev", "toolmanifests", "approve"), mallory), nil},
+		"a group outside of the list": {accessWith("", rbacRule("example.com", "users", "impersonate"), mallory), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -75,15 +75,15 @@ func TestDoctor_FindsWhoHasWhichPower(t *testing.T) {
 }
 
 func TestDoctor_FindsEveryPowerOfAnAdministrator(t *testing.T) {
-	got := given("", rule("*", "*", "*"), mallory).findings()
+	got := accessWith("", rbacRule("*", "*", "*"), mallory).findings()
 	if len(got) != len(powers) {
 		t.Errorf("%d powers, want all %d", len(got), len(powers))
 	}
-	roles := given("agents", rbacv1.PolicyRule{})
+	roles := accessWith("agents", rbacv1.PolicyRule{})
 	roles.roleBindings = []rbacv1.RoleBinding{{
 		ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "agents"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "own"}, Subjects: []rbacv1.Subject{mallory},
 	}}
-	roles.roles = []rbacv1.Role{{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "agents"}, Rules: []rbacv1.PolicyRule{rule("batch", "jobs", "update")}}}
+	roles.roles = []rbacv1.Role{{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "agents"}, Rules: []rbacv1.PolicyRule{rbacRule("batch", "jobs", "update")}}}
 	if got := roles.findings(); len(got) != 1 || got[0].Power != "change Jobs" {
 		t.Errorf("a Role of the namespace: %+v", got)
 	}
@@ -105,7 +105,7 @@ func TestDoctor_ExpectsTheClusterItselfAndTheOperator(t *testing.T) {
 		{Kind: "ServiceAccount", Namespace: "assent-system", Name: "other"}:        false,
 		{Kind: "ServiceAccount", Namespace: "agents", Name: "assent"}:              false,
 	} {
-		d := diagnosis{Findings: given("", rule("", "users", "impersonate"), subject).findings()}
+		d := diagnosis{Findings: accessWith("", rbacRule("", "users", "impersonate"), subject).findings()}
 		if len(d.Findings) != 1 || d.Findings[0].Expected != want {
 			t.Errorf("%v: %+v, want expected %v", subject, d.Findings, want)
 		}
@@ -118,7 +118,7 @@ func TestDoctor_ExpectsTheClusterItselfAndTheOperator(t *testing.T) {
 
 func TestDoctor_NamesWhoAndHow(t *testing.T) {
 	var b strings.Builder
-	d := diagnosis{Missing: []string{"MutatingWebhookConfiguration assent"}, Findings: given("agents", rule("", "pods/exec", "create"), rbacv1.Subject{Kind: "ServiceAccount", Name: "bot"}).findings()}
+	d := diagnosis{Missing: []string{"MutatingWebhookConfiguration assent"}, Findings: accessWith("agents", rbacRule("", "pods/exec", "create"), rbacv1.Subject{Kind: "ServiceAccount", Name: "bot"}).findings()}
 	if err := d.print(&b); err != nil {
 		t.Fatal(err)
 	}

@@ -155,8 +155,12 @@ func (v *view) renderTool(s *screen) {
 	switch m := v.Manifest; {
 	case m == nil:
 		s.line("now", "the manifest could not be read")
+	case m.Status.ContractHash == "":
+		s.line("now", "the operator has not looked at the manifest yet")
 	case m.Status.ContractHash != spec.Prepared.Contract.Hash:
 		s.line("now", "the contract CHANGED since: the call will be denied")
+	default:
+		s.line("now", "the contract is the same")
 	}
 }
 
