@@ -312,7 +312,6 @@ func sortedKeys[V any](m map[string]V) []string {
 func fieldPaths(t reflect.Type, prefix string) []string {
 	var out []string
 	for f := range t.Fields() {
-		f := f
 		if f.Anonymous {
 			out = append(out, fieldPaths(f.Type, prefix)...)
 			continue

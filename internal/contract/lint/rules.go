@@ -67,7 +67,7 @@ const (
 
 // Rules returns all rules, sorted by ID.
 func Rules() []Rule {
-	all := slices.Concat(errorRules(), warningRules(), noteRules())
+	all := slices.Concat(errorRules, warningRules, noteRules)
 	slices.SortFunc(all, func(a, b Rule) int {
 		if a.ID < b.ID {
 			return -1
@@ -77,141 +77,135 @@ func Rules() []Rule {
 	return all
 }
 
-func errorRules() []Rule {
-	return []Rule{
-		{
-			ruleCompile, Error, "The object cannot be used.",
-			"A manifest that does not compile is not Ready, and its calls are refused at admission.",
-		},
-		{
-			ruleImageTag, Error, "A command's image is named by tag.",
-			"A tag can be moved after the approval, so that other code runs than was looked at (CVE-2022-47633 fetched an image twice).",
-		},
-		{
-			ruleShell, Error, "A command starts a shell.",
-			"A shell reads its words as a program. What an approver sees as an argument can be one too.",
-		},
-		{
-			ruleInterpreter, Error, "An interpreter gets a value of the agent's as its program.",
-			"Such a tool is a shell by another name: python -c, perl -e and node -e run what they are given.",
-		},
-		{
-			ruleRisk, Error, "A high or critical tool needs nobody's approval.",
-			"riskTier alone changes nothing. Without humanApproval, one permit policy lets every such call run unseen.",
-		},
-		{
-			ruleSecretHosts, Error, "A secret has no hosts that it may be sent to.",
-			"Whoever can edit the URL of a request can send its secrets elsewhere (CVE-2026-40161).",
-		},
-		{
-			ruleSecretPlain, Error, "A secret is sent without TLS.",
-			"Everybody on the way can read it.",
-		},
-	}
+var errorRules = []Rule{
+	{
+		ruleCompile, Error, "The object cannot be used.",
+		"A manifest that does not compile is not Ready, and its calls are refused at admission.",
+	},
+	{
+		ruleImageTag, Error, "A command's image is named by tag.",
+		"A tag can be moved after the approval, so that other code runs than was looked at (CVE-2022-47633 fetched an image twice).",
+	},
+	{
+		ruleShell, Error, "A command starts a shell.",
+		"A shell reads its words as a program. What an approver sees as an argument can be one too.",
+	},
+	{
+		ruleInterpreter, Error, "An interpreter gets a value of the agent's as its program.",
+		"Such a tool is a shell by another name: python -c, perl -e and node -e run what they are given.",
+	},
+	{
+		ruleRisk, Error, "A high or critical tool needs nobody's approval.",
+		"riskTier alone changes nothing. Without humanApproval, one permit policy lets every such call run unseen.",
+	},
+	{
+		ruleSecretHosts, Error, "A secret has no hosts that it may be sent to.",
+		"Whoever can edit the URL of a request can send its secrets elsewhere (CVE-2026-40161).",
+	},
+	{
+		ruleSecretPlain, Error, "A secret is sent without TLS.",
+		"Everybody on the way can read it.",
+	},
 }
 
-func warningRules() []Rule {
-	return []Rule{
-		{
-			ruleNoScope, Warning, "There is no ToolScope for scope-checked arguments among the files.",
-			"No scope never means everything: every call is refused until there is one.",
-		},
-		{
-			ruleFirstWord, Warning, "The first word after the program is a free text.",
-			"Many programs read a subcommand there, so that the agent chooses what the tool does and not only on what. Add a pattern or a list.",
-		},
-		{
-			ruleDecision, Warning, "A free text decides which words a command gets.",
-			"A condition or mapping compares texts byte for byte; with a list of allowed values its author sees all cases.",
-		},
-		{
-			ruleUnanchored, Warning, "A pattern accepts anything around the part that is meant.",
-			"Patterns match the whole value. One that begins or ends with .* or .+, or that has only one anchor, suggests that its author expected a search.",
-		},
-		{
-			ruleMultiline, Warning, "A pattern uses the flag m or s.",
-			"With them, ^ and $ match inside the value, and . matches line ends.",
-		},
-		{
-			ruleDash, Warning, "A value may begin with - where it is a word of its own.",
-			"The program may read it as an option: git fetch --upload-pack=… runs a program (CVE-2026-40938 in a pipeline).",
-		},
-		{
-			ruleEnumOption, Warning, "An allowed value begins with - and can never be used.",
-			"A word of an agent's value may not look like an option, even when the manifest lists it. Use a mapping, or allowLeadingDash.",
-		},
-		{
-			ruleUnmapped, Warning, "A mapping leaves out an allowed value.",
-			"A call with that value is refused at stage effect, after its arguments were accepted.",
-		},
-		{
-			rulePlainHTTP, Warning, "A request is sent without TLS.",
-			"Arguments and answers can be read and changed on the way.",
-		},
-		{
-			rulePrivate, Warning, "A request may go to private addresses.",
-			"Cloud metadata services and the cluster's own API are there (CVE-2020-8562 reached them through a proxy).",
-		},
-		{
-			ruleNoScopeCheck, Warning, "A network target is not scope-checked.",
-			"The agent chooses freely where the tool connects to.",
-		},
-		{
-			ruleWideScope, Warning, "A scope permits a very large part of the network.",
-			"A scope is what keeps scope-checked arguments in bounds; the whole of IPv4 or a whole top-level domain keeps out nothing.",
-		},
-		{
-			ruleWideEgress, Warning, "A Pod may connect to everything.",
-			"A tool that is tricked can send what it reads anywhere.",
-		},
-		{
-			ruleRawBody, Warning, "A value of the agent's is put into a body without escaping.",
-			"Only JSON and form bodies are escaped. In any other format the value may become structure.",
-		},
-		{
-			ruleOpenObject, Warning, "An object accepts members that its schema does not describe.",
-			"Without additionalProperties or unevaluatedProperties set to false the agent adds what it likes.",
-		},
-		{
-			ruleFormat, Warning, "A JSON Schema uses format, which asserts nothing.",
-			"In JSON Schema 2020-12 format is an annotation (section 7.2.1 of its validation specification). Use pattern.",
-		},
-		{
-			ruleSensitive, Warning, "An argument that sounds like a secret is not marked sensitive.",
-			"Its value appears in records, Events and on approvers' screens. Better not to take secrets from agents at all: use spec.secrets.",
-		},
-		{
-			ruleRobotApproval, Warning, "ServiceAccounts may approve calls of a tool that demands a person's approval.",
-			"humanApproval then means no more than a second program's approval.",
-		},
-	}
+var warningRules = []Rule{
+	{
+		ruleNoScope, Warning, "There is no ToolScope for scope-checked arguments among the files.",
+		"No scope never means everything: every call is refused until there is one.",
+	},
+	{
+		ruleFirstWord, Warning, "The first word after the program is a free text.",
+		"Many programs read a subcommand there, so that the agent chooses what the tool does and not only on what. Add a pattern or a list.",
+	},
+	{
+		ruleDecision, Warning, "A free text decides which words a command gets.",
+		"A condition or mapping compares texts byte for byte; with a list of allowed values its author sees all cases.",
+	},
+	{
+		ruleUnanchored, Warning, "A pattern accepts anything around the part that is meant.",
+		"Patterns match the whole value. One that begins or ends with .* or .+, or that has only one anchor, suggests that its author expected a search.",
+	},
+	{
+		ruleMultiline, Warning, "A pattern uses the flag m or s.",
+		"With them, ^ and $ match inside the value, and . matches line ends.",
+	},
+	{
+		ruleDash, Warning, "A value may begin with - where it is a word of its own.",
+		"The program may read it as an option: git fetch --upload-pack=… runs a program (CVE-2026-40938 in a pipeline).",
+	},
+	{
+		ruleEnumOption, Warning, "An allowed value begins with - and can never be used.",
+		"A word of an agent's value may not look like an option, even when the manifest lists it. Use a mapping, or allowLeadingDash.",
+	},
+	{
+		ruleUnmapped, Warning, "A mapping leaves out an allowed value.",
+		"A call with that value is refused at stage effect, after its arguments were accepted.",
+	},
+	{
+		rulePlainHTTP, Warning, "A request is sent without TLS.",
+		"Arguments and answers can be read and changed on the way.",
+	},
+	{
+		rulePrivate, Warning, "A request may go to private addresses.",
+		"Cloud metadata services and the cluster's own API are there (CVE-2020-8562 reached them through a proxy).",
+	},
+	{
+		ruleNoScopeCheck, Warning, "A network target is not scope-checked.",
+		"The agent chooses freely where the tool connects to.",
+	},
+	{
+		ruleWideScope, Warning, "A scope permits a very large part of the network.",
+		"A scope is what keeps scope-checked arguments in bounds; the whole of IPv4 or a whole top-level domain keeps out nothing.",
+	},
+	{
+		ruleWideEgress, Warning, "A Pod may connect to everything.",
+		"A tool that is tricked can send what it reads anywhere.",
+	},
+	{
+		ruleRawBody, Warning, "A value of the agent's is put into a body without escaping.",
+		"Only JSON and form bodies are escaped. In any other format the value may become structure.",
+	},
+	{
+		ruleOpenObject, Warning, "An object accepts members that its schema does not describe.",
+		"Without additionalProperties or unevaluatedProperties set to false the agent adds what it likes.",
+	},
+	{
+		ruleFormat, Warning, "A JSON Schema uses format, which asserts nothing.",
+		"In JSON Schema 2020-12 format is an annotation (section 7.2.1 of its validation specification). Use pattern.",
+	},
+	{
+		ruleSensitive, Warning, "An argument that sounds like a secret is not marked sensitive.",
+		"Its value appears in records, Events and on approvers' screens. Better not to take secrets from agents at all: use spec.secrets.",
+	},
+	{
+		ruleRobotApproval, Warning, "ServiceAccounts may approve calls of a tool that demands a person's approval.",
+		"humanApproval then means no more than a second program's approval.",
+	},
 }
 
-func noteRules() []Rule {
-	return []Rule{
-		{
-			ruleTerminator, Note, "A text is a word of its own and no -- is before it.",
-			"A value may not begin with - in any case. Programs that know -- are safe from other prefixes too, such as + or @.",
-		},
-		{
-			ruleClusterIdentity, Note, "The tool has an identity in the cluster.",
-			"Everything that its ServiceAccount may do is within reach of a tool that is tricked.",
-		},
-		{
-			ruleRequiredDefault, Note, "A required argument has a default.",
-			"It is never missing: the default is used.",
-		},
-		{
-			ruleOutputSchema, Note, "A structured output has no schema.",
-			"Whatever the tool prints in that format is passed on to the agent.",
-		},
-		{
-			ruleOutputFile, Note, "A command writes its result to a file.",
-			"Only standard output is read as the result.",
-		},
-		{
-			ruleUnused, Note, "An ArgumentType or ToolScope is not used by any manifest among the files.",
-			"It may be left over.",
-		},
-	}
+var noteRules = []Rule{
+	{
+		ruleTerminator, Note, "A text is a word of its own and no -- is before it.",
+		"A value may not begin with - in any case. Programs that know -- are safe from other prefixes too, such as + or @.",
+	},
+	{
+		ruleClusterIdentity, Note, "The tool has an identity in the cluster.",
+		"Everything that its ServiceAccount may do is within reach of a tool that is tricked.",
+	},
+	{
+		ruleRequiredDefault, Note, "A required argument has a default.",
+		"It is never missing: the default is used.",
+	},
+	{
+		ruleOutputSchema, Note, "A structured output has no schema.",
+		"Whatever the tool prints in that format is passed on to the agent.",
+	},
+	{
+		ruleOutputFile, Note, "A command writes its result to a file.",
+		"Only standard output is read as the result.",
+	},
+	{
+		ruleUnused, Note, "An ArgumentType or ToolScope is not used by any manifest among the files.",
+		"It may be left over.",
+	},
 }
