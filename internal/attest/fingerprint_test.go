@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/snapshot"
 )
 
 // fingerprintVector is one entry of testdata/fingerprints.json.
@@ -124,9 +125,9 @@ func TestTicket_CheckFingerprintFindsAnyChangeOfTheCall(t *testing.T) {
 	}
 	broken := ticket
 	broken.Call.ArgsCanonicalJSON = `{"url" :1}`
-	var refused interface{ Error() string }
-	if err := broken.CheckFingerprint(); err == nil || errors.Is(err, attest.ErrFingerprintMismatch) {
-		t.Errorf("arguments that are not canonical: %v, %v", err, refused)
+	var refused *snapshot.Error
+	if err := broken.CheckFingerprint(); !errors.As(err, &refused) {
+		t.Errorf("arguments that are not canonical: %v, want the snapshot's error", err)
 	}
 }
 

@@ -120,56 +120,67 @@ func TestSign_ChecksEveryField(t *testing.T) {
 	receipt := func(edit func(*attest.ReceiptSeal)) any { s := sampleReceiptSeal(); edit(&s); return s }
 	ticket := func(edit func(*attest.Ticket)) any { s := sampleTicket(t); edit(&s); return s }
 	const digits, name, neg, atLeast1 = "must be 64 lower-case hex digits", "must have 1 to 1024 bytes", "must not be negative", "must be at least 1"
-	tests := map[string]any{
-		"sealID must be 32 lower-case hex digits":    proposal(func(s *attest.ProposalSeal) { s.SealID = "AA" + s.SealID[2:] }),
-		"namespace " + name:                          proposal(func(s *attest.ProposalSeal) { s.Namespace = "" }),
-		"kind must be ToolProposal":                  proposal(func(s *attest.ProposalSeal) { s.Kind = attest.ObjectApprovalReceipt }),
-		"proposalHash " + digits:                     proposal(func(s *attest.ProposalSeal) { s.ProposalHash = "" }),
-		"argsDigest " + digits:                       proposal(func(s *attest.ProposalSeal) { s.ArgsDigest = "" }),
-		"rawDigest " + digits:                        proposal(func(s *attest.ProposalSeal) { s.RawDigest = "" }),
-		"tool " + name:                               proposal(func(s *attest.ProposalSeal) { s.Tool = long }),
-		"callID " + name:                             proposal(func(s *attest.ProposalSeal) { s.CallID = "" }),
-		"contractHash " + digits:                     proposal(func(s *attest.ProposalSeal) { s.ContractHash = "" }),
-		"requester.username " + name:                 proposal(func(s *attest.ProposalSeal) { s.Requester.Username = "" }),
-		"requester.uid must have at most 1024 bytes": proposal(func(s *attest.ProposalSeal) { s.Requester.UID = long }),
-		"session.name " + name:                       proposal(func(s *attest.ProposalSeal) { s.Session.Name = "" }),
-		"session.uid " + name:                        proposal(func(s *attest.ProposalSeal) { s.Session.UID = "" }),
-		"session.specDigest " + digits:               proposal(func(s *attest.ProposalSeal) { s.Session.SpecDigest = "" }),
-		"iteration " + neg:                           proposal(func(s *attest.ProposalSeal) { s.Iteration = new(int64(-1)) }),
-		"batch.id " + name:                           proposal(func(s *attest.ProposalSeal) { s.Batch.ID = "" }),
-		"batch.size " + atLeast1:                     proposal(func(s *attest.ProposalSeal) { s.Batch.Size = 0 }),
-		"encoding " + name:                           proposal(func(s *attest.ProposalSeal) { s.Encoding = "" }),
-		"epoch " + neg:                               proposal(func(s *attest.ProposalSeal) { s.Epoch = -1 }),
-		"issuedAt must be set":                       proposal(func(s *attest.ProposalSeal) { s.IssuedAt = time.Time{} }),
-		"expiresAt must be later than issuedAt":      proposal(func(s *attest.ProposalSeal) { s.ExpiresAt = new(s.IssuedAt) }),
+	tests := []struct {
+		want  string
+		value any
+	}{
+		{"sealID must be 32 lower-case hex digits", proposal(func(s *attest.ProposalSeal) { s.SealID = "AA" + s.SealID[2:] })},
+		{"namespace " + name, proposal(func(s *attest.ProposalSeal) { s.Namespace = "" })},
+		{"kind must be ToolProposal", proposal(func(s *attest.ProposalSeal) { s.Kind = attest.ObjectApprovalReceipt })},
+		{"proposalHash " + digits, proposal(func(s *attest.ProposalSeal) { s.ProposalHash = "" })},
+		{"argsDigest " + digits, proposal(func(s *attest.ProposalSeal) { s.ArgsDigest = "" })},
+		{"rawDigest " + digits, proposal(func(s *attest.ProposalSeal) { s.RawDigest = "" })},
+		{"tool " + name, proposal(func(s *attest.ProposalSeal) { s.Tool = long })},
+		{"callID " + name, proposal(func(s *attest.ProposalSeal) { s.CallID = "" })},
+		{"contractHash " + digits, proposal(func(s *attest.ProposalSeal) { s.ContractHash = "" })},
+		{"requester.username " + name, proposal(func(s *attest.ProposalSeal) { s.Requester.Username = "" })},
+		{"requester.uid must have at most 1024 bytes", proposal(func(s *attest.ProposalSeal) { s.Requester.UID = long })},
+		{"session.name " + name, proposal(func(s *attest.ProposalSeal) { s.Session.Name = "" })},
+		{"session.uid " + name, proposal(func(s *attest.ProposalSeal) { s.Session.UID = "" })},
+		{"session.specDigest " + digits, proposal(func(s *attest.ProposalSeal) { s.Session.SpecDigest = "" })},
+		{"iteration " + neg, proposal(func(s *attest.ProposalSeal) { s.Iteration = new(int64(-1)) })},
+		{"batch.id " + name, proposal(func(s *attest.ProposalSeal) { s.Batch.ID = "" })},
+		{"batch.size " + atLeast1, proposal(func(s *attest.ProposalSeal) { s.Batch.Size = 0 })},
+		{"encoding " + name, proposal(func(s *attest.ProposalSeal) { s.Encoding = "" })},
+		{"epoch " + neg, proposal(func(s *attest.ProposalSeal) { s.Epoch = -1 })},
+		{"issuedAt must be set", proposal(func(s *attest.ProposalSeal) { s.IssuedAt = time.Time{} })},
+		{"expiresAt must be later than issuedAt", proposal(func(s *attest.ProposalSeal) { s.ExpiresAt = new(s.IssuedAt) })},
 
-		"kind must be ApprovalReceipt":        receipt(func(s *attest.ReceiptSeal) { s.Kind = attest.ObjectToolProposal }),
-		"proposalName " + name:                receipt(func(s *attest.ReceiptSeal) { s.ProposalName = "" }),
-		"proposalUID " + name:                 receipt(func(s *attest.ReceiptSeal) { s.ProposalUID = "" }),
-		"decision must be Approved or Denied": receipt(func(s *attest.ReceiptSeal) { s.Decision = "approved" }),
-		"approver.username " + name:           receipt(func(s *attest.ReceiptSeal) { s.Approver.Username = "" }),
+		{"sealID must be 32 lower-case hex digits", receipt(func(s *attest.ReceiptSeal) { s.SealID = "" })},
+		{"namespace " + name, receipt(func(s *attest.ReceiptSeal) { s.Namespace = "" })},
+		{"approver.uid must have at most 1024 bytes", receipt(func(s *attest.ReceiptSeal) { s.Approver.UID = long })},
+		{"epoch " + neg, receipt(func(s *attest.ReceiptSeal) { s.Epoch = -1 })},
+		{"issuedAt must be set", receipt(func(s *attest.ReceiptSeal) { s.IssuedAt = time.Time{} })},
+		{"expiresAt must be later than issuedAt", receipt(func(s *attest.ReceiptSeal) { s.ExpiresAt = s.IssuedAt })},
+		{"epoch " + neg, ticket(func(s *attest.Ticket) { s.Epoch = -1 })},
+		{"issuedAt must be set", ticket(func(s *attest.Ticket) { s.IssuedAt = time.Time{} })},
+		{"kind must be ApprovalReceipt", receipt(func(s *attest.ReceiptSeal) { s.Kind = attest.ObjectToolProposal })},
+		{"proposalName " + name, receipt(func(s *attest.ReceiptSeal) { s.ProposalName = "" })},
+		{"proposalUID " + name, receipt(func(s *attest.ReceiptSeal) { s.ProposalUID = "" })},
+		{"decision must be Approved or Denied", receipt(func(s *attest.ReceiptSeal) { s.Decision = "approved" })},
+		{"approver.username " + name, receipt(func(s *attest.ReceiptSeal) { s.Approver.Username = "" })},
 
-		"proposal.namespace " + name:                      ticket(func(s *attest.Ticket) { s.Proposal.Namespace = "" }),
-		"proposal.name " + name:                           ticket(func(s *attest.Ticket) { s.Proposal.Name = "" }),
-		"proposal.uid " + name:                            ticket(func(s *attest.Ticket) { s.Proposal.UID = "" }),
-		"jobUID " + name:                                  ticket(func(s *attest.Ticket) { s.JobUID = "" }),
-		"podUID " + name:                                  ticket(func(s *attest.Ticket) { s.PodUID = "" }),
-		"nonceDigest " + digits:                           ticket(func(s *attest.Ticket) { s.NonceDigest = "" }),
-		"binding " + digits:                               ticket(func(s *attest.Ticket) { s.Binding = "" }),
-		"call.namespace must be the proposal's namespace": ticket(func(s *attest.Ticket) { s.Call.Namespace = "other" }),
-		"limits.timeoutSeconds " + atLeast1:               ticket(func(s *attest.Ticket) { s.Limits.TimeoutSeconds = 0 }),
-		"limits.outputMaxBytes " + atLeast1:               ticket(func(s *attest.Ticket) { s.Limits.OutputMaxBytes = 0 }),
-		"limits.statusMaxBytes " + atLeast1:               ticket(func(s *attest.Ticket) { s.Limits.StatusMaxBytes = 0 }),
-		"deadline must be later than issuedAt":            ticket(func(s *attest.Ticket) { s.Deadline = s.IssuedAt }),
+		{"proposal.namespace " + name, ticket(func(s *attest.Ticket) { s.Proposal.Namespace = "" })},
+		{"proposal.name " + name, ticket(func(s *attest.Ticket) { s.Proposal.Name = "" })},
+		{"proposal.uid " + name, ticket(func(s *attest.Ticket) { s.Proposal.UID = "" })},
+		{"jobUID " + name, ticket(func(s *attest.Ticket) { s.JobUID = "" })},
+		{"podUID " + name, ticket(func(s *attest.Ticket) { s.PodUID = "" })},
+		{"nonceDigest " + digits, ticket(func(s *attest.Ticket) { s.NonceDigest = "" })},
+		{"binding " + digits, ticket(func(s *attest.Ticket) { s.Binding = "" })},
+		{"call.namespace must be the proposal's namespace", ticket(func(s *attest.Ticket) { s.Call.Namespace = "other" })},
+		{"limits.timeoutSeconds " + atLeast1, ticket(func(s *attest.Ticket) { s.Limits.TimeoutSeconds = 0 })},
+		{"limits.outputMaxBytes " + atLeast1, ticket(func(s *attest.Ticket) { s.Limits.OutputMaxBytes = 0 })},
+		{"limits.statusMaxBytes " + atLeast1, ticket(func(s *attest.Ticket) { s.Limits.StatusMaxBytes = 0 })},
+		{"deadline must be later than issuedAt", ticket(func(s *attest.Ticket) { s.Deadline = s.IssuedAt })},
 	}
 	kinds := map[reflect.Type]attest.PayloadKind{}
 	for kind, v := range samples(t) {
 		kinds[reflect.TypeOf(v)] = kind
 	}
-	for want, value := range tests {
-		kind := kinds[reflect.TypeOf(value)]
-		_, err := k.Sign(kind, "x", fingerprintOf(value), value)
-		if full := fmt.Sprintf("signing %s: %s", kind, want); err == nil || err.Error() != full {
+	for _, tc := range tests {
+		kind := kinds[reflect.TypeOf(tc.value)]
+		_, err := k.Sign(kind, "x", fingerprintOf(tc.value), tc.value)
+		if full := fmt.Sprintf("signing %s: %s", kind, tc.want); err == nil || err.Error() != full {
 			t.Errorf("error %v, want %s", err, full)
 		}
 	}

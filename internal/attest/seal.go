@@ -133,7 +133,6 @@ func (s ProposalSeal) check() error {
 	f.require(isHex(s.SealID, 32), "sealID", "must be 32 lower-case hex digits")
 	f.name("namespace", s.Namespace)
 	f.require(s.Kind == ObjectToolProposal, "kind", "must be "+ObjectToolProposal)
-	f.sha256("fingerprint", s.Fingerprint)
 	f.sha256("proposalHash", s.ProposalHash)
 	f.sha256("argsDigest", s.ArgsDigest)
 	f.sha256("rawDigest", s.RawDigest)
@@ -167,7 +166,6 @@ func (s ReceiptSeal) check() error {
 	f.require(s.Kind == ObjectApprovalReceipt, "kind", "must be "+ObjectApprovalReceipt)
 	f.name("proposalName", s.ProposalName)
 	f.name("proposalUID", s.ProposalUID)
-	f.sha256("fingerprint", s.Fingerprint)
 	f.require(s.Decision == DecisionApproved || s.Decision == DecisionDenied,
 		"decision", "must be "+DecisionApproved+" or "+DecisionDenied)
 	s.Approver.check(&f, "approver")

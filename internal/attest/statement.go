@@ -50,6 +50,8 @@ type signature struct {
 // can sign or accept a statement that says two different things.
 type predicate interface {
 	payloadKind() PayloadKind
+	// subjectDigest is the fingerprint. It needs no check of its own: it is
+	// compared with a subject that was checked.
 	subjectDigest() string
 	check() error
 }

@@ -98,7 +98,6 @@ func (t Ticket) check() error {
 	f.name("jobUID", t.JobUID)
 	f.name("podUID", t.PodUID)
 	f.sha256("nonceDigest", t.NonceDigest)
-	f.sha256("fingerprint", t.Fingerprint)
 	f.sha256("binding", t.Binding)
 	f.require(t.Call.Namespace == t.Proposal.Namespace, "call.namespace", "must be the proposal's namespace")
 	f.require(t.Limits.TimeoutSeconds > 0, "limits.timeoutSeconds", "must be at least 1")
