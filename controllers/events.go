@@ -5,6 +5,8 @@ package controllers
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
@@ -29,6 +31,19 @@ func (e *Events) Transition(old, next *v1alpha1.ToolProposal) {
 		e.emit(next, corev1.EventTypeWarning, next.Status.Reason, next.Status.Message)
 	case v1alpha1.PhasePending, v1alpha1.PhaseDispatching, v1alpha1.PhaseRunning:
 	}
+}
+
+// BatchEnded emits one Event when the batch of a call has ended.
+func (e *Events) BatchEnded(p *v1alpha1.ToolProposal) {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionBatchCompleted)
+	if e == nil || c == nil {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if c.Status != metav1.ConditionTrue {
+		kind = corev1.EventTypeWarning
+	}
+	e.emit(p, kind, c.Reason, c.Message)
 }
 
 func (e *Events) emit(o runtime.Object, kind, reason, message string) {

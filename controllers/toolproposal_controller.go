@@ -169,6 +169,10 @@ func (r *ProposalReconciler) retire(ctx context.Context, p *v1alpha1.ToolProposa
 		if wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
+		if batchOpen(p) {
+			// Its batch wakes it: the note of its end is a change of this object.
+			return ctrl.Result{RequeueAfter: time.Minute}, nil
+		}
 		return ctrl.Result{}, r.deleteCall(ctx, p)
 	}
 	if !controllerutil.ContainsFinalizer(p, v1alpha1.FinalizerOutcome) {

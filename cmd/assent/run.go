@@ -75,7 +75,10 @@ func run(ctx context.Context, o *options) error {
 	if op.mgr, err = ctrl.NewManager(config, op.managerOptions(scheme)); err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
-	op.keys = &signingKeys{client: live, live: live, namespace: o.namespace, secret: o.signingSecret, configMap: o.publicKeys}
+	op.keys = &signingKeys{
+		client: live, live: live, namespace: o.namespace, secret: o.signingSecret, configMap: o.publicKeys,
+		now: time.Now, random: rand.Reader,
+	}
 	if err := op.keys.load(ctx); err != nil {
 		return fmt.Errorf("loading the signing keys: %w", err)
 	}
@@ -180,6 +183,7 @@ func (op *operator) wireWebhooks() error {
 		MaxReceiptLifetime: op.options.maxReceiptLifetime,
 		MaxPending:         op.options.maxPending,
 		SamePerson:         op.person,
+		Rate:               webhook.NewRate(op.options.requestRate, op.options.requestBurst),
 	})
 }
 
@@ -193,6 +197,7 @@ func (op *operator) wireControllers(shared *controllers.Config) error {
 		&controllers.ToolScopeReconciler{Config: shared},
 		&controllers.SessionReconciler{Config: shared},
 		&controllers.ProposalReconciler{Config: shared},
+		&controllers.BatchReconciler{Config: shared},
 	} {
 		if err := c.SetupWithManager(op.mgr); err != nil {
 			return fmt.Errorf("setting up a controller: %w", err)
