@@ -50,8 +50,13 @@ type Contract struct {
 // hash, [Contract.Problems] reports it, and [Contract.Prepare] refuses every
 // call at stage scope.
 func Compile(in Input) (*Contract, error) {
-	m := in.Manifest.withDefaults()
 	r := newResolver(in.Types)
+	m, err := in.Manifest.clone()
+	if err != nil {
+		r.add(ReasonInvalidManifest, "spec", "cannot be hashed: %v", err)
+		return nil, r.err()
+	}
+	m = m.withDefaults()
 	r.checkManifest(in, m)
 	c := &Contract{name: in.Name, namespace: in.Namespace, manifest: m}
 	c.args, c.index = r.arguments(m)

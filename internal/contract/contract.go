@@ -6,8 +6,6 @@ package contract
 import (
 	"slices"
 	"time"
-
-	"github.com/go-json-experiment/json"
 )
 
 // Problems are the reasons why a contract exists and its calls are refused:
@@ -117,7 +115,6 @@ func (c *Contract) Output() Output { return *c.manifest.Output }
 
 // Manifest returns a copy of the manifest with its defaults written out.
 func (c *Contract) Manifest() Manifest {
-	data, _ := json.Marshal(c.manifest) // it was encoded when it was hashed
-	m, _ := DecodeManifest(data)
+	m, _ := c.manifest.clone() // which worked when it was compiled
 	return m
 }

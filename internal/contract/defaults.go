@@ -3,7 +3,22 @@
 
 package contract
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// clone returns a copy that shares nothing, so that whoever changes a manifest
+// later changes no contract. Empty lists become absent ones, as they are in
+// what is stored.
+func (m Manifest) clone() (Manifest, error) {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return Manifest{}, hideInput(err)
+	}
+	return DecodeManifest(data)
+}
 
 // withDefaults returns the manifest with every default written out. It copies
 // what it changes; the rest is shared and never written to.

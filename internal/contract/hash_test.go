@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // fill sets every field of a value to something, so that changing one field
@@ -221,5 +223,79 @@ func TestContractHash_RefusesTextThatIsNone(t *testing.T) {
 		if h, err := contractHash(r); err == nil {
 			t.Errorf("%s: hash %s of text that is not UTF-8", name, h)
 		}
+	}
+}
+
+// goldenManifest uses every kind of part that a contract can have.
+const goldenManifest = `{"version": "1.0.0", "toolName": "golden_tool", "description": "é", "riskTier": "high", "humanApproval": true,
+	"arguments": [
+		{"name": "target", "type": "site", "required": true},
+		{"name": "count", "type": "integer", "min": 1, "max": "10", "clamp": true, "default": 3},
+		{"name": "ratio", "type": "number", "default": "0.5", "sensitive": true}],
+	"command": {"image": "registry.example/tool@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+		"argv": ["tool", "--count={count}", "--ratio={ratio}", "{target}"], "env": [{"name": "TOKEN", "secret": "t"}, {"name": "EMPTY", "value": ""}]},
+	"secrets": [{"name": "t", "secretName": "s", "key": "k"}],
+	"approval": {"timeout": "90m", "requirements": [{"group": "sre", "count": 2}]},
+	"execution": {"egress": [{"namespace": "db", "podLabels": {"app": "x"}, "ports": [5432]}]}}`
+
+// TestHashes_AreStable fails when a change of the code gives stored approvals
+// another meaning. Then the change is wrong, or it needs another version of the
+// hash.
+func TestHashes_AreStable(t *testing.T) {
+	m, err := DecodeManifest([]byte(goldenManifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compile(Input{
+		Name: "golden", Namespace: "shop", Manifest: m, RunnerImage: "registry.example/runner@sha256:1",
+		Types:  map[string]ArgumentType{"site": {Base: "scope_target", Description: "a site"}, "other": {Base: "string"}},
+		Scopes: map[string]Scope{"lab": {Domains: []string{"*.example.com"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Prepare("system:serviceaccount:shop:agent", `{"target":"WWW.example.com","count":99}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{p.ArgsCanonicalJSON, p.ArgsDigest, p.EffectJSON, p.ContractHash, p.ProposalHash, p.Fingerprint}
+	want := []string{
+		`{"count":10,"ratio":0.5,"target":"www.example.com"}`,
+		"75a74ce883f53c6cfe36cabdb429b57ae69162c408c49c4c5b34d1ebd4630f83",
+		`{"command":{"argv":["tool","--count=10","--ratio=0.5","www.example.com"],"env":[{"name":"TOKEN","secret":{"key":"k","name":"t","secretName":"s"}},{"name":"EMPTY","value":""}],` +
+			`"image":"registry.example/tool@sha256:0000000000000000000000000000000000000000000000000000000000000000","workingDir":"/work"}}`,
+		"6c465427da7f81093f6743542282910a8bae9e8daa98f3ea32b21cdfa6cb18e8",
+		"b37f0f9c8a8a6e63321c752b528cf38dfb055d9e2aeaf2f98e89f01f4587493b",
+		"3de0232fd79e925a0dd0b72dd5d2024ce5cfda45b40a268f9dedaf99c36fe2e3",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCompile_KeepsNothingOfItsInput(t *testing.T) {
+	m, err := DecodeManifest([]byte(strings.Replace(goldenManifest, `"site"`, `"scope_target"`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Name: "golden", Namespace: "shop", Manifest: m, Scopes: map[string]Scope{"lab": {Domains: []string{"*.example.com"}}}}
+	c, err := Compile(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const call = `{"target":"www.example.com"}`
+	want, err := c.Prepare("agent", call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Command.Argv[0], m.Command.Env[0].Name, *m.Command.Env[1].Value = "evil", "EVIL", "evil"
+	m.Secrets[0].SecretName, m.Approval.Requirements[0].Count, *m.Approval.Timeout = "evil", 1, 1
+	m.Execution.Egress[0].PodLabels["app"], in.Scopes["lab"].Domains[0] = "evil", "evil.test"
+	got, err := c.Prepare("agent", call)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if c.Approval().Requirements[0].Count != 2 || c.Execution().Egress[0].PodLabels["app"] != "x" {
+		t.Error("the contract changed with its input")
 	}
 }

@@ -80,12 +80,14 @@ var hostileManifests = map[string]string{
 		"http": {"method": "POST", "url": "https://api.example.com/", "headers": [{"name": "Content-Type", "value": "text/plain"}],
 			"body": "` + strings.Repeat("{a}", 10) + `"}}`,
 	"numbers": oneArgument(`"type": "integer", "allowed": ["1", "2"]`),
+	"often": `{"version": "1", "arguments": [{"name": "a", "type": "string", "required": true}],
+		"http": {"method": "GET", "url": "https://api.example.com/?q=` + strings.Repeat("{a}", 1300) + `", "headers": [{"name": "X-A", "value": "` + strings.Repeat("{a}", 1300) + `"}]}}`,
 	"manycopies": `{"version": "1", "arguments": [{"name": "a", "type": "string", "required": true}],
 		"mcp": {"url": "https://mcp.example.com/", "tool": "t", "toolDigest": "` + strings.Repeat("0", 64) + `", "arguments": [` +
 		`{"name": "a1", "argument": "a"}, {"name": "a2", "argument": "a"}, {"name": "a3", "argument": "a"}, {"name": "a4", "argument": "a"}, {"name": "a5", "argument": "a"},` +
 		`{"name": "a6", "argument": "a"}, {"name": "a7", "argument": "a"}, {"name": "a8", "argument": "a"}, {"name": "a9", "argument": "a"}]}}`,
 	"headeronly": `{"version": "1", "arguments": [{"name": "a", "type": "string", "required": true}],
-		"http": {"method": "GET", "url": "https://api.example.com/", "headers": [{"name": "X-A", "value": "{a}{a}{a}{a}{a}"}]}}`,
+		"http": {"method": "GET", "url": "https://api.example.com/", "headers": [{"name": "X-A", "value": "{a}{a}{a}{a}{a}{a}"}]}}`,
 }
 
 // hostile is one refused call. The value becomes the argument "a" unless it
@@ -268,6 +270,8 @@ var pathCalls = map[string]hostile{
 	"an encoded backslash":               {"path", `"..%5Cetc"`, "schema PathTraversal a"},
 	"a half-encoded parent segment":      {"path", `".%2E/etc"`, "schema PathTraversal a"},
 	"a twice encoded parent segment":     {"path", `"%252e%252e%252fetc"`, "schema PathTraversal a"},
+	"a ten times encoded segment":        {"path", `"%` + strings.Repeat("25", 9) + `2e./x"`, "schema PathTraversal a"},
+	"a path encoded without end":         {"path", `"%` + strings.Repeat("25", 16000) + `"`, "schema PathTraversal a"},
 	"an absolute path":                   {"path", `"/etc/passwd"`, "schema AbsolutePath a"},
 	"an absolute path after blanks":      {"path", `"  /etc/passwd"`, "schema AbsolutePath a"},
 	"a path of backslashes":              {"path", `"\\\\host\\share"`, "schema AbsolutePath a"},
@@ -393,6 +397,7 @@ var effectCalls = map[string]hostile{
 	"half a placeholder before the rest":  {"plainbody", `"{_secret"`, "effect SecretPlaceholder a"},
 	"a host that secrets are not for":     {"fetch", `"https://app.example.com/"`, "effect SecretHost a"},
 	"a URL of 160 KB":                     {"hugebody", `"` + strings.Repeat("a", 32<<10) + `"`, "effect EffectTooLarge "},
+	"a URL of 40 MB":                      {"often", `"` + strings.Repeat("a", 32<<10) + `"`, "effect EffectTooLarge "},
 	"a header of 160 KB":                  {"headeronly", `"` + strings.Repeat("a", 32<<10) + `"`, "effect EffectTooLarge a"},
 	"an MCP call of 290 KB":               {"manycopies", `"` + strings.Repeat("a", 32<<10) + `"`, "effect EffectTooLarge "},
 	"a body of 320 KB":                    {"bodyonly", `"` + strings.Repeat("a", 32<<10) + `"`, "effect EffectTooLarge a"},

@@ -128,6 +128,8 @@ func (w word) escape(text []byte, v *values) ([]byte, bool) {
 			text = append(text, p.text...)
 		case !v.list[p.arg].present:
 			return text, false
+		case len(text) > MaxURLBytes:
+			return text, true // refused by the caller; a template may repeat a value often
 		default:
 			text = appendEscaped(text, v.list[p.arg].text)
 		}
@@ -185,6 +187,9 @@ func (w word) plain(v *values) (string, bool) {
 		}
 		if !v.list[p.arg].present {
 			return "", false
+		}
+		if b.Len() > maxHeaderBytes {
+			break // refused by the caller; a template may repeat a value often
 		}
 		b.WriteString(v.list[p.arg].text)
 	}

@@ -107,10 +107,15 @@ func dropEmptySegments(text string) string {
 	return path
 }
 
+// maxEscapeDepth is how often a text may be percent-encoded. Nobody encodes that
+// often with good intent, and looking deeper would take quadratic time.
+const maxEscapeDepth = 8
+
 // hasParentSegment reports whether a path contains "..", with either separator,
-// plain or percent-encoded any number of times.
+// plain or percent-encoded, once or several times. It also says so of a text
+// that is encoded too often to know.
 func hasParentSegment(text string) bool {
-	for {
+	for range maxEscapeDepth {
 		for segment := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == '\\' }) {
 			if segment == ".." {
 				return true
@@ -122,6 +127,7 @@ func hasParentSegment(text string) bool {
 		}
 		text = decoded
 	}
+	return true
 }
 
 // decodePercent decodes the escapes that are well-formed and keeps the rest.

@@ -82,7 +82,6 @@ type word []part
 // arguments is absent: then there is no such word.
 func (w word) appendTo(text []byte, v *values) ([]byte, bool, *snapshot.Error) {
 	start := len(text)
-	last := ""
 	for _, p := range w {
 		if p.arg == constant {
 			text = append(text, p.text...)
@@ -95,11 +94,10 @@ func (w word) appendTo(text []byte, v *values) ([]byte, bool, *snapshot.Error) {
 		if len(text) == start && !a.dash && value.text != "" && value.text[0] == '-' {
 			return text, false, refuse(snapshot.StageEffect, ReasonOptionInjection, a.name)
 		}
-		last = a.name
 		text = append(text, value.text...)
-	}
-	if len(text)-start > MaxWordBytes {
-		return text, false, refuse(snapshot.StageEffect, ReasonArgTooLong, last)
+		if len(text)-start > MaxWordBytes { // at once: a template may repeat a value often
+			return text, false, refuse(snapshot.StageEffect, ReasonArgTooLong, a.name)
+		}
 	}
 	return text, true, nil
 }
