@@ -35,6 +35,12 @@ func (h *proposals) Default(ctx context.Context, p *v1alpha1.ToolProposal) error
 		return nil
 	}
 	name := displayName(p)
+	if !h.Rate.Allow(req.UserInfo.Username, h.Now()) {
+		return tooMany(kindProposal, name, refusal{
+			Field: "spec.requester", Reason: "QuotaExceeded",
+			Message: "the requester creates proposals faster than is allowed: wait a second",
+		})
+	}
 	p.Spec.Requester = proposal.IdentityOf(req.UserInfo)
 	p.Spec.Prepared, p.Spec.Seal = nil, ""
 	if err := checkCallID(p); err != nil {

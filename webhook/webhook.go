@@ -43,6 +43,8 @@ type Config struct {
 	MaxReceiptLifetime time.Duration
 	// MaxPending is how many proposals of one requester may be open at once.
 	MaxPending int
+	// Rate limits how often a requester may ask; nil is without limit.
+	Rate *Rate
 	// SamePerson maps a username to the person behind it; nil is the username itself.
 	SamePerson func(username string) string
 }

@@ -4,14 +4,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,16 +22,30 @@ import (
 	"github.com/assent-dev/assent/internal/attest"
 )
 
-// Keys of the signing Secret and of the ConfigMap with the public keys.
+// Keys and annotations of the signing Secret, and the key of the ConfigMap with
+// the public keys.
 const (
 	// secretSeed holds the signing key, a PKCS#8 PEM block.
 	secretSeed = "signing.pem"
 	// secretPrevious holds the key before it: it verifies, and derives the
 	// keys of results that are under way, until it is removed.
 	secretPrevious = "previous.pem"
-	configMapKeys  = "keys.pem"
+	// secretNext holds the key that comes next: every replica verifies with it
+	// before any signs with it.
+	secretNext    = "next.pem"
+	configMapKeys = "keys.pem"
+	// annotationRotate asks for a new key whenever its value changes;
+	// annotationRotated is the value that was obeyed last, and
+	// annotationNextSince when the next key was made.
+	annotationRotate    = "assent.dev/rotate"
+	annotationRotated   = "assent.dev/rotated"
+	annotationNextSince = "assent.dev/next-since"
 	// keyPoll is how often the Secret is looked at for a rotation.
 	keyPoll = 15 * time.Second
+	// keyOverlap is how long the next key is published before it signs. All
+	// replicas have seen it by then, so that none takes a call that another
+	// sealed for a forgery.
+	keyOverlap = 4 * keyPoll
 )
 
 // signingKeys holds the keys that are in force.
@@ -39,18 +55,23 @@ type signingKeys struct {
 	namespace string
 	secret    string
 	configMap string
+	now       func() time.Time
+	random    io.Reader
 	ring      atomic.Pointer[attest.Keyring]
 }
 
 // current returns the keys that are in force.
 func (k *signingKeys) current() *attest.Keyring { return k.ring.Load() }
 
-// load reads the signing Secret, creating it on the first start, and publishes
-// the public keys. Of two replicas that start at once one creates the Secret
-// and the other reads it.
+// load reads the signing Secret, creating it on the first start, takes a
+// rotation one step further, and publishes the public keys. Of two replicas
+// that write at once one succeeds and the other reads.
 func (k *signingKeys) load(ctx context.Context) error {
 	s, err := k.read(ctx)
 	if err != nil {
+		return err
+	}
+	if s, err = k.rotate(ctx, s); err != nil {
 		return err
 	}
 	ring, err := ringOf(s)
@@ -58,10 +79,66 @@ func (k *signingKeys) load(ctx context.Context) error {
 		return fmt.Errorf("Secret %s/%s: %w", k.namespace, k.secret, err)
 	}
 	old := k.ring.Swap(ring)
-	if old != nil && old.SigningKeyID() == ring.SigningKeyID() && len(old.PublicKeys()) == len(ring.PublicKeys()) {
+	if old != nil && bytes.Equal(publicPEM(old.PublicKeys()), publicPEM(ring.PublicKeys())) {
 		return nil
 	}
 	return k.publish(ctx, ring)
+}
+
+// rotate does what the annotations of the Secret ask for: a new key becomes the
+// next one, and later, when every replica knows it, the one that signs.
+func (k *signingKeys) rotate(ctx context.Context, s *corev1.Secret) (*corev1.Secret, error) {
+	next := s.DeepCopy()
+	switch wanted := s.Annotations[annotationRotate]; {
+	case len(s.Data[secretNext]) > 0:
+		if !k.due(next) {
+			break
+		}
+		next.Data[secretPrevious], next.Data[secretSeed] = s.Data[secretSeed], s.Data[secretNext]
+		delete(next.Data, secretNext)
+		delete(next.Annotations, annotationNextSince)
+	case wanted != "" && wanted != s.Annotations[annotationRotated]:
+		seed, err := k.newSeed()
+		if err != nil {
+			return nil, err
+		}
+		next.Data[secretNext] = seed
+		next.Annotations[annotationRotated] = wanted
+		next.Annotations[annotationNextSince] = k.now().UTC().Format(time.RFC3339)
+	}
+	if apiequality.Semantic.DeepEqual(s, next) {
+		return s, nil
+	}
+	err := k.client.Update(ctx, next)
+	if apierrors.IsConflict(err) {
+		return k.read(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rotating the key in Secret %s/%s: %w", k.namespace, k.secret, err)
+	}
+	return next, nil
+}
+
+// due says whether the next key was published for long enough. A key that a
+// person put there begins its time when it is first seen.
+func (k *signingKeys) due(s *corev1.Secret) bool {
+	since, err := time.Parse(time.RFC3339, s.Annotations[annotationNextSince])
+	if err != nil {
+		if s.Annotations == nil {
+			s.Annotations = map[string]string{}
+		}
+		s.Annotations[annotationNextSince] = k.now().UTC().Format(time.RFC3339)
+		return false
+	}
+	return k.now().Sub(since) >= keyOverlap
+}
+
+func (k *signingKeys) newSeed() ([]byte, error) {
+	seed, err := attest.GenerateSeed(k.random)
+	if err != nil {
+		return nil, err
+	}
+	return attest.EncodeSeedPEM(seed)
 }
 
 func (k *signingKeys) read(ctx context.Context) (*corev1.Secret, error) {
@@ -71,11 +148,7 @@ func (k *signingKeys) read(ctx context.Context) (*corev1.Secret, error) {
 	if !apierrors.IsNotFound(err) {
 		return s, err
 	}
-	seed, err := attest.GenerateSeed(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	pem, err := attest.EncodeSeedPEM(seed)
+	pem, err := k.newSeed()
 	if err != nil {
 		return nil, err
 	}
@@ -100,14 +173,19 @@ func ringOf(s *corev1.Secret) (*attest.Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.Data[secretPrevious]) == 0 {
-		return ring, nil
+	for _, name := range []string{secretPrevious, secretNext} {
+		if len(s.Data[name]) == 0 {
+			continue
+		}
+		other, err := attest.ParseSeedPEM(s.Data[name])
+		if err != nil {
+			return nil, fmt.Errorf("key %s: %w", name, err)
+		}
+		if ring, err = ring.WithPrevious(other); err != nil {
+			return nil, err
+		}
 	}
-	previous, err := attest.ParseSeedPEM(s.Data[secretPrevious])
-	if err != nil {
-		return nil, fmt.Errorf("key %s: %w", secretPrevious, err)
-	}
-	return ring.WithPrevious(previous)
+	return ring, nil
 }
 
 func (k *signingKeys) publish(ctx context.Context, ring *attest.Keyring) error {
