@@ -24,18 +24,13 @@ type checks struct {
 	resources     map[types.EntityUID]bool
 	resourceTypes map[types.EntityType]bool
 
-	verdicts   sync.Map // *statement to []Problem
-	validators sync.Map // key to *validation
+	verdicts    sync.Map // *statement to []Problem
+	validations sync.Map // key to *validation
 	// memo keeps what validation found across generations of tools, *statement
-	// to finding: a verdict stays true while the types that it rests on stay
-	// the same, so that a change of one manifest costs the policies that
-	// mention it.
+	// to *findings: it stays true while the types that it rests on stay the
+	// same, so that a change of one manifest costs one validation of each
+	// policy that can match it.
 	memo *sync.Map
-}
-
-type finding struct {
-	key      string
-	problems []Problem
 }
 
 // forget drops what is known of policies that are no longer in force.

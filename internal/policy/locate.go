@@ -27,15 +27,10 @@ const maxProbes = 256
 type locator struct {
 	validation *validation
 	statement  *statement
+	actions    []*actionTypes // that the policy can match
 	document   *cedartext.Document
 	policy     *cedartext.Policy
 	probes     int
-}
-
-func newLocator(v *validation, s *statement) *locator {
-	l := &locator{validation: v, statement: s}
-	l.document, l.policy = s.document()
-	return l
 }
 
 // locate finds the first place of a message, and a hint to append to it.
@@ -181,24 +176,23 @@ func (l *locator) attributes(e *cedartext.Expr) map[types.String]bool {
 			found[name] = true
 		}
 	}
-	for _, a := range l.validation.schema.Actions {
-		if a.AppliesTo == nil {
-			continue
-		}
+	session := sessionType(l.statement.source.source.SessionAttributes)
+	for _, a := range l.actions {
+		applies := a.appliesTo(session)
 		switch l.document.Source(e) {
 		case "context":
-			add(a.AppliesTo.Context)
+			add(applies.Context)
 		case "resource":
-			l.addEntities(a.AppliesTo.Resources, add)
+			addEntities(applies.Resources, add)
 		case "principal":
-			l.addEntities(a.AppliesTo.Principals, add)
+			addEntities(applies.Principals, add)
 		}
 	}
 	return found
 }
 
-func (l *locator) addEntities(names []types.EntityType, add func(resolved.IsType)) {
+func addEntities(names []types.EntityType, add func(resolved.IsType)) {
 	for _, name := range names {
-		add(l.validation.schema.Entities[name].Shape)
+		add(entityAttributes(name))
 	}
 }

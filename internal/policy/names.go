@@ -51,8 +51,8 @@ func (s *statement) usedNames() usedNames {
 func (s *statement) tree() *ast.Policy { return (*ast.Policy)(s.policy.AST()) }
 
 // unknown lists the names that a policy uses and the namespace does not define.
-func (c *checks) unknown(used usedNames) *unknownNames {
-	u := &unknownNames{}
+func (c *checks) unknown(used usedNames) *otherNames {
+	u := &otherNames{}
 	for _, t := range used.types {
 		if !c.knownType(t) && !isAction(t) {
 			u.types = appendNew(u.types, t)
@@ -73,12 +73,37 @@ func (c *checks) unknown(used usedNames) *unknownNames {
 	return u
 }
 
-func (c *checks) knownType(t types.EntityType) bool {
-	return t == typeUser || t == typeServiceAccount || t == typeGroup || c.resourceTypes[t]
+// besides lists the names that a policy uses and the schema of one action does
+// not hold: those of other actions, and those that nothing defines.
+func (a *actionTypes) besides(used usedNames) *otherNames {
+	o := &otherNames{}
+	addType := func(t types.EntityType) {
+		if !isPrincipal(t) && !isAction(t) && !slices.Contains(a.resources, t) {
+			o.types = appendNew(o.types, t)
+		}
+	}
+	for _, t := range used.types {
+		addType(t)
+	}
+	for _, uid := range used.entities {
+		if isAction(uid.Type) && uid != a.uid {
+			o.actions = appendNew(o.actions, uid)
+		}
+		addType(uid.Type)
+	}
+	return o
 }
 
-// unknownNames are names that a policy uses and nothing defines.
-type unknownNames struct {
+func isPrincipal(t types.EntityType) bool {
+	return t == typeUser || t == typeServiceAccount || t == typeGroup
+}
+
+func (c *checks) knownType(t types.EntityType) bool {
+	return isPrincipal(t) || c.resourceTypes[t]
+}
+
+// otherNames are names that a policy uses and a schema does not hold.
+type otherNames struct {
 	types   []types.EntityType
 	actions []types.EntityUID
 	tools   []types.EntityUID

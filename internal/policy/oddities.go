@@ -15,10 +15,12 @@ const neverHere = "context.assent_never_declared"
 
 // oddities warns about conditions that are sound and pointless: they cannot
 // hold for any tool in scope, or ask for an attribute that no tool has.
-func (c *checks) oddities(l *locator, unknown *unknownNames) []Problem {
-	if len(unknown.types)+len(unknown.actions) > 0 {
+func (c *checks) oddities(l *locator, validationFor func(*actionTypes) *validation) []Problem {
+	tree := l.statement.tree()
+	if len(tree.Conditions) == 0 {
 		return nil
 	}
+	l.document, l.policy = l.statement.document()
 	var warnings []Problem
 	for _, condition := range l.policy.Conditions {
 		for _, e := range hasTests(condition.Body) {
@@ -27,8 +29,11 @@ func (c *checks) oddities(l *locator, unknown *unknownNames) []Problem {
 			}
 		}
 	}
+	if len(warnings) > 0 {
+		return warnings
+	}
 	for _, condition := range l.policy.Conditions {
-		if l.impossible(condition) && len(warnings) == 0 {
+		if l.impossible(condition, validationFor) {
 			warnings = append(warnings, c.at(l, condition.Body, "the condition cannot hold for any tool in scope, so that the policy never applies"))
 		}
 	}
@@ -74,11 +79,16 @@ func (l *locator) pointless(e *cedartext.Expr) (string, bool) {
 // impossible says whether a condition is false for each tool in scope. Where
 // the validator knows that a test is false it does not look at what hangs on
 // it, so that a mistake put there goes unnoticed.
-func (l *locator) impossible(c cedartext.Condition) bool {
+func (l *locator) impossible(c cedartext.Condition, validationFor func(*actionTypes) *validation) bool {
 	test := "if (%s) then " + neverHere + " == 1 else true"
 	if c.Unless {
 		test = "if !(%s) then " + neverHere + " == 1 else true"
 	}
-	messages, ok := l.probe(fmt.Sprintf(test, l.document.Source(c.Body)), nil)
-	return ok && len(messages) == 0
+	for _, action := range l.actions {
+		l.validation = validationFor(action)
+		if messages, ok := l.probe(fmt.Sprintf(test, l.document.Source(c.Body)), nil); !ok || len(messages) > 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cedar-policy/cedar-go/types"
+	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/assent-dev/assent/snapshot"
@@ -152,17 +153,17 @@ func TestRequest_ConformsToTheSchema(t *testing.T) {
 	}
 	call.Tool.MCPArguments = []Argument{{Name: "l", Kind: "array", Schema: items}}
 	c := newChecks("team", []Tool{call.Tool}, nil)
-	v := newValidation([]SessionAttribute{{Name: "tenant", Type: AttributeString}}, c.ordered, &unknownNames{})
+	v := validate.New(newSchema([]SessionAttribute{{Name: "tenant", Type: AttributeString}}, c.ordered, &otherNames{}))
 	r, err := newRequest(&call, c.tool(&call.Tool))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, approved := range []bool{false, true} {
-		if err := v.validator.Request(r.evaluation(approved, "f")); err != nil {
+		if err := v.Request(r.evaluation(approved, "f")); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := v.validator.Entities(entitiesOf(r)); err != nil {
+	if err := v.Entities(entitiesOf(r)); err != nil {
 		t.Error(err)
 	}
 }

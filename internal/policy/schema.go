@@ -34,7 +34,7 @@ func Schema(namespace string, tools []Tool, attributes []SessionAttribute) (stri
 			fmt.Fprintf(&notes, "// %s: argument %s is left out, because tools that share the action give it different types.\n", action.uid, name)
 		}
 	}
-	s := schema.NewSchemaFromAST(declarations(newSchema(attributes, c.ordered, &unknownNames{})))
+	s := schema.NewSchemaFromAST(declarations(newSchema(attributes, c.ordered, &otherNames{})))
 	text, err := s.MarshalCedar()
 	_, clash := s.Resolve()
 	if err = errors.Join(err, clash); err != nil {
@@ -43,40 +43,49 @@ func Schema(namespace string, tools []Tool, attributes []SessionAttribute) (stri
 	return fmt.Sprintf("// What policies may read for the tools of namespace %s.\n%s\n%s\n", namespace, notes.String(), text), nil
 }
 
-// newSchema builds the schema of some actions, with the names that a policy
-// uses and nothing defines (yet): they can match nothing, but so the rest of
-// the policy can be checked.
+// newSchema builds the schema of some actions, with other names that a policy
+// uses: they can match nothing here, but so the rest of the policy can be
+// checked.
 //
 // It is built in the form that the validator reads. The way through a text
 // would refuse names that Cedar keeps apart and its schema syntax cannot, such
 // as Fetch beside Tool::Fetch.
-func newSchema(attributes []SessionAttribute, actions []*actionTypes, unknown *unknownNames) *resolved.Schema {
-	group := []types.EntityType{typeGroup}
+func newSchema(attributes []SessionAttribute, actions []*actionTypes, others *otherNames) *resolved.Schema {
 	s := &resolved.Schema{
 		Namespaces: map[types.Path]resolved.Namespace{},
-		Entities: map[types.EntityType]resolved.Entity{
-			typeGroup:          {Name: typeGroup},
-			typeUser:           {Name: typeUser, ParentTypes: group, Shape: required(resolved.StringType{}, "name")},
-			typeServiceAccount: {Name: typeServiceAccount, ParentTypes: group, Shape: required(resolved.StringType{}, "name", "namespace")},
-		},
-		Enums:   map[types.EntityType]resolved.Enum{},
-		Actions: map[types.EntityUID]resolved.Action{},
+		Entities:   map[types.EntityType]resolved.Entity{typeGroup: {Name: typeGroup}},
+		Enums:      map[types.EntityType]resolved.Enum{},
+		Actions:    map[types.EntityUID]resolved.Action{},
+	}
+	for _, name := range []types.EntityType{typeUser, typeServiceAccount} {
+		s.Entities[name] = resolved.Entity{Name: name, ParentTypes: []types.EntityType{typeGroup}, Shape: entityAttributes(name)}
 	}
 	session := sessionType(attributes)
 	for _, a := range actions {
 		for _, resource := range a.resources {
-			s.Entities[resource] = resolved.Entity{Name: resource, Shape: required(resolved.StringType{},
-				"tool_name", "version", "contract_hash", "call_fingerprint", "risk_tier", "namespace")}
+			s.Entities[resource] = resolved.Entity{Name: resource, Shape: entityAttributes(resource)}
 		}
 		s.Actions[a.uid] = resolved.Action{Entity: types.Entity{UID: a.uid}, AppliesTo: a.appliesTo(session)}
 	}
-	for _, name := range unknown.types {
+	for _, name := range others.types {
 		s.Entities[name] = resolved.Entity{Name: name}
 	}
-	for _, uid := range unknown.actions {
+	for _, uid := range others.actions {
 		s.Actions[uid] = resolved.Action{Entity: types.Entity{UID: uid}}
 	}
 	return s
+}
+
+// entityAttributes are the attributes of a principal, or else of a tool.
+func entityAttributes(name types.EntityType) resolved.RecordType {
+	switch name {
+	case typeUser:
+		return required(resolved.StringType{}, "name")
+	case typeServiceAccount:
+		return required(resolved.StringType{}, "name", "namespace")
+	default:
+		return required(resolved.StringType{}, "tool_name", "version", "contract_hash", "call_fingerprint", "risk_tier", "namespace")
+	}
 }
 
 func (a *actionTypes) appliesTo(session resolved.RecordType) *resolved.AppliesTo {

@@ -7,17 +7,17 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/cedar-policy/cedar-go/types"
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
-	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
 )
 
-// validation checks policies against one schema.
+// validation checks policies against the schema of one action.
 type validation struct {
-	schema    *resolved.Schema
 	validator *validate.Validator
 }
 
@@ -29,7 +29,8 @@ const inapplicable = "unable to find an applicable action given the policy scope
 // that nothing defines are warnings: they can match nothing, and the manifest
 // that defines them may be applied a moment later.
 func (c *checks) validate(s *statement) []Problem {
-	unknown := c.unknown(s.usedNames())
+	used := s.usedNames()
+	unknown := c.unknown(used)
 	warnings := c.unknownWarnings(s, unknown)
 	actions := c.matching(s)
 	if len(actions) == 0 {
@@ -41,45 +42,120 @@ func (c *checks) validate(s *statement) []Problem {
 	if problems := append(c.conflictProblems(s, actions), c.approvalProblems(s)...); len(problems) > 0 {
 		return append(problems, warnings...)
 	}
-	return append(c.memoized(s, actions, unknown), warnings...)
+	return append(c.checkActions(s, actions, used, len(warnings) == 0), warnings...)
 }
 
-// memoized validates, or takes the finding of an earlier generation of tools
-// with the same types.
-func (c *checks) memoized(s *statement, actions []*actionTypes, unknown *unknownNames) []Problem {
-	key := validationKey(s.source.source.SessionAttributes, actions, unknown)
-	if known, ok := c.memo.Load(s); ok && known.(finding).key == key {
-		return known.(finding).problems
+// checkActions validates a policy for one action after the other, and stops at
+// the first that it does not fit: the validator's cost grows with the square of
+// the mistakes, and one action is enough to be unhealthy.
+func (c *checks) checkActions(s *statement, actions []*actionTypes, used usedNames, plain bool) []Problem {
+	l := &locator{statement: s, actions: actions}
+	applicable := false
+	for _, action := range actions {
+		messages := c.messages(s, action, used)
+		if slices.Contains(messages, inapplicable) {
+			continue
+		}
+		applicable = true
+		if len(messages) > 0 {
+			l.validation = c.validationFor(s, action, used)
+			return c.word(l, messages)
+		}
 	}
-	v, ok := c.validators.Load(key)
-	if !ok {
-		v, _ = c.validators.LoadOrStore(key, newValidation(s.source.source.SessionAttributes, actions, unknown))
+	switch {
+	case !plain: // what is unknown was said; what else is odd may follow from it
+		return nil
+	case !applicable:
+		return []Problem{c.problem(s, SeverityWarning, "no call has such a principal, action and resource together, so that the policy matches nothing")}
+	default:
+		return c.oddities(l, func(action *actionTypes) *validation { return c.validationFor(s, action, used) })
 	}
-	problems := c.run(v.(*validation), s, unknown)
-	c.memo.Store(s, finding{key: key, problems: problems})
+}
+
+// word says what is wrong, and where.
+func (c *checks) word(l *locator, messages []string) []Problem {
+	l.document, l.policy = l.statement.document()
+	problems := make([]Problem, 0, len(messages))
+	for _, message := range messages {
+		p := c.problem(l.statement, SeverityError, plainTypes.Replace(message))
+		if pos, hint, ok := l.locate(message); ok {
+			p.Line, p.Column = pos.Line, pos.Column
+			p.Message += hint
+		}
+		problems = append(problems, p)
+	}
+	slices.SortStableFunc(problems, byPlace)
 	return problems
 }
 
-func validationKey(attributes []SessionAttribute, actions []*actionTypes, unknown *unknownNames) string {
-	var parts []string
+// messages validates a policy for one action, or takes what was found for an
+// earlier generation of tools with the same types.
+func (c *checks) messages(s *statement, action *actionTypes, used usedNames) []string {
+	key := validationKey(s.source.source.SessionAttributes, action, action.besides(used))
+	known, _ := c.memo.LoadOrStore(s, &findings{})
+	if messages, ok := known.(*findings).get(action.uid, key); ok {
+		return messages
+	}
+	messages := c.validationFor(s, action, used).check(s.tree())
+	known.(*findings).put(action.uid, finding{key: key, messages: messages}, len(c.actions))
+	return messages
+}
+
+// findings is what validation found out about one policy, by action.
+type findings struct {
+	mu       sync.Mutex
+	byAction map[types.EntityUID]finding
+}
+
+type finding struct {
+	key      string
+	messages []string
+}
+
+func (f *findings) get(uid types.EntityUID, key string) ([]string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known, ok := f.byAction[uid]
+	return known.messages, ok && known.key == key
+}
+
+// put remembers a finding. Those about actions that are gone are dropped once
+// they are the larger part.
+func (f *findings) put(uid types.EntityUID, found finding, actions int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byAction == nil || len(f.byAction) > 2*actions {
+		f.byAction = map[types.EntityUID]finding{}
+	}
+	f.byAction[uid] = found
+}
+
+func validationKey(attributes []SessionAttribute, action *actionTypes, others *otherNames) string {
+	parts := []string{action.key}
 	for _, a := range attributes {
-		parts = append(parts, fmt.Sprintf("session %s %s %t", a.Name, a.Type, a.Required))
+		parts = append(parts, "session", a.Name, string(a.Type), strconv.FormatBool(a.Required))
 	}
-	for _, a := range actions {
-		parts = append(parts, a.key)
+	for _, t := range others.types {
+		parts = append(parts, "type", string(t))
 	}
-	for _, t := range unknown.types {
-		parts = append(parts, "type "+string(t))
-	}
-	for _, a := range unknown.actions {
-		parts = append(parts, "action "+a.String())
+	for _, a := range others.actions {
+		parts = append(parts, "action", a.String())
 	}
 	return digest("policyValidation", parts)
 }
 
-func newValidation(attributes []SessionAttribute, actions []*actionTypes, unknown *unknownNames) *validation {
-	s := newSchema(attributes, actions, unknown)
-	return &validation{schema: s, validator: validate.New(s)}
+// validationFor gives the validation of one action, with what the policy
+// declares and with the other names that it uses.
+func (c *checks) validationFor(s *statement, action *actionTypes, used usedNames) *validation {
+	attributes, others := s.source.source.SessionAttributes, action.besides(used)
+	key := validationKey(attributes, action, others)
+	v, ok := c.validations.Load(key)
+	if !ok {
+		v, _ = c.validations.LoadOrStore(key, &validation{
+			validator: validate.New(newSchema(attributes, []*actionTypes{action}, others)),
+		})
+	}
+	return v.(*validation)
 }
 
 // check validates a policy and gives the messages, each once and in order: the
@@ -115,33 +191,6 @@ func flatten(err error) []error {
 	return all
 }
 
-// run validates one policy and words the problems.
-func (c *checks) run(v *validation, s *statement, unknown *unknownNames) []Problem {
-	messages := v.check(s.tree())
-	l := newLocator(v, s)
-	var problems []Problem
-	for _, group := range grouped(messages) {
-		p := c.problem(s, SeverityError, group.words())
-		if pos, hint, ok := l.locate(group.message); ok {
-			p.Line, p.Column = pos.Line, pos.Column
-			p.Message += hint
-		}
-		problems = append(problems, p)
-	}
-	slices.SortStableFunc(problems, byPlace)
-	switch {
-	case len(problems) > 0:
-		return problems
-	case slices.Contains(messages, inapplicable):
-		if len(unknown.types)+len(unknown.actions) > 0 {
-			return nil
-		}
-		return []Problem{c.problem(s, SeverityWarning, "no call has such a principal, action and resource together, so that the policy matches nothing")}
-	default:
-		return c.oddities(l, unknown)
-	}
-}
-
 func (c *checks) problem(s *statement, severity Severity, message string) Problem {
 	pos := s.policy.Position()
 	return Problem{
@@ -151,7 +200,7 @@ func (c *checks) problem(s *statement, severity Severity, message string) Proble
 }
 
 // unknownWarnings words the names that nothing defines.
-func (c *checks) unknownWarnings(s *statement, u *unknownNames) []Problem {
+func (c *checks) unknownWarnings(s *statement, u *otherNames) []Problem {
 	if len(u.types)+len(u.actions)+len(u.tools) == 0 {
 		return nil
 	}

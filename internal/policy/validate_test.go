@@ -119,8 +119,8 @@ func TestReport_SaysWhereAndWhatIsWrong(t *testing.T) {
 			"Error line 2, column 8: extension constructors may not be called with non-literal expressions; context.invocation.argument_addresses holds addresses, and numbers are decimals already",
 		}},
 		"a mistake in every action": {`permit (principal, action, resource) when { context.session.team == "x" };`, []string{
-			"Error line 1, column 53: unable to guarantee safety of access to optional attribute `session` in context for Action::\"tool_call::pay\" (and the same for 1 more actions); " + sessionTip + "context has …",
-			"Error line 1, column 61: attribute `team` in context for Action::\"tool_call::pay\" not found (and the same for 1 more actions); it has no attributes that policies can read",
+			"Error line 1, column 53: unable to guarantee safety of access to optional attribute `session` in context for Action::\"tool_call::pay\"; " + sessionTip + "context has …",
+			"Error line 1, column 61: attribute `team` in context for Action::\"tool_call::pay\" not found; it has no attributes that policies can read",
 		}},
 		"asking for a fact that is always there": {pay(`context has approved_fingerprint`), []string{
 			"Error line 1, column 1: context always has approved_fingerprint, approved or not; read its value instead",
