@@ -43,13 +43,14 @@ type ProposalReconciler struct{ *Config }
 
 // SetupWithManager registers the controller and what wakes it.
 func (r *ProposalReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	fair := newFairness()
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.ToolProposal{}).
+		For(&v1alpha1.ToolProposal{}, builder.WithPredicates(fair.observe())).
 		Watches(&v1alpha1.ApprovalReceipt{}, handler.EnqueueRequestsFromMapFunc(proposalOfReceipt)).
 		Watches(&v1alpha1.ToolManifest{}, handler.EnqueueRequestsFromMapFunc(r.callsOfTool)).
 		Watches(&v1alpha1.AgentSession{}, handler.EnqueueRequestsFromMapFunc(r.callsOfSession), builder.WithPredicates(sessionTurns())).
 		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(proposalOfJob)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8, NewQueue: fair.newQueue}).
 		Complete(r)
 }
 
