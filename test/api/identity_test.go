@@ -1,0 +1,180 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+)
+
+// forged is what an agent would like to be taken for.
+func forged(p *v1alpha1.ToolProposal) {
+	p.Spec.Requester = &v1alpha1.Identity{Username: "system:admin", UID: "0", Groups: []string{"system:masters"}}
+	p.Spec.Prepared = &v1alpha1.PreparedCall{
+		ArgsCanonicalJSON: `{"target":"db"}`, ArgsDigest: zeros, ProposalHash: zeros, Fingerprint: zeros,
+		Contract: v1alpha1.Contract{Name: "x", Version: "1", Hash: zeros},
+		Effect:   v1alpha1.Effect{Command: &v1alpha1.CommandCall{Image: "x", Argv: []string{"x"}, WorkingDir: "/"}},
+	}
+	p.Spec.Seal = "forged"
+}
+
+const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
+
+func TestRequester_IsWhoeverAuthenticated_WhateverTheClientWrites(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	p := f.newProposal("restart", `{"target":"web"}`)
+	forged(p)
+	if err := f.as(agent, "system:serviceaccounts", "b", "a").Create(f.ctx, p); err != nil {
+		t.Fatal(err)
+	}
+	want := &v1alpha1.Identity{Username: agent, Groups: []string{"a", "b", "system:authenticated", "system:serviceaccounts"}}
+	if diff := cmp.Diff(want, p.Spec.Requester); diff != "" {
+		t.Errorf("requester (-want +got):\n%s", diff)
+	}
+	if got := p.Spec.Prepared; got.ArgsCanonicalJSON != `{"target":"web"}` || got.Fingerprint == zeros || got.Contract.Name != "restart" || p.Spec.Seal == "forged" {
+		t.Errorf("what the client wrote was kept: %s", jsonOf(t, p.Spec))
+	}
+}
+
+func TestApprover_IsWhoeverAuthenticated_WhateverTheClientWrites(t *testing.T) {
+	f := newFixture(t)
+	f.approvalTool()
+	r := newReceipt(f.waiting())
+	r.Spec.Approver = &v1alpha1.Identity{Username: "carol"}
+	r.Spec.ExpiresAt = new(metav1.Date(2099, 1, 1, 0, 0, 0, 0, metav1.Now().Location()))
+	r.Spec.Seal = "forged"
+	if err := f.as(approver).Create(f.ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Spec.Approver.Username != approver || r.Spec.ExpiresAt.Year() == 2099 || r.Spec.Seal == "forged" {
+		t.Errorf("what the client wrote was kept: %s", jsonOf(t, r.Spec))
+	}
+}
+
+// A token of a ServiceAccount that is bound to a Pod names Pod and node.
+func TestRequester_WithAPodsToken_NamesPodAndNode(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "bot", Namespace: f.namespace}}
+	f.create(account)
+	username := "system:serviceaccount:" + f.namespace + ":bot"
+	f.allow(username, "toolproposals")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: f.namespace},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "bot", AutomountServiceAccountToken: new(false),
+			Containers: []corev1.Container{{Name: "a", Image: "registry.example/a"}},
+		},
+	}
+	f.create(pod)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+	}}
+	if err := server.admin.SubResource("token").Create(f.ctx, account, request); err != nil {
+		t.Fatalf("asking for a token: %v", err)
+	}
+	config := rest.AnonymousClientConfig(server.config)
+	config.BearerToken = request.Status.Token
+	c, err := client.New(config, client.Options{Scheme: server.scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.newProposal("restart", `{"target":"web"}`)
+	if err := c.Create(f.ctx, p); err != nil {
+		t.Fatalf("proposing with the Pod's token: %v", err)
+	}
+	got := map[string]string{}
+	for _, e := range p.Spec.Requester.Extra {
+		got[e.Key] = fmt.Sprint(e.Values)
+	}
+	delete(got, "authentication.kubernetes.io/credential-id")
+	want := map[string]string{
+		"authentication.kubernetes.io/pod-name": "[agent]",
+		"authentication.kubernetes.io/pod-uid":  fmt.Sprintf("[%s]", pod.UID),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("extra (-want +got):\n%s", diff)
+	}
+	if p.Spec.Requester.Username != username || p.Spec.Requester.UID != string(account.UID) {
+		t.Errorf("requester %s %s", p.Spec.Requester.Username, p.Spec.Requester.UID)
+	}
+}
+
+func TestDryRun_ShowsThePreparedCallAndLeavesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	p := f.newProposal("restart", `{"target":"web"}`)
+	p.Name, p.GenerateName = "dry", ""
+	if err := f.as(agent).Create(f.ctx, p, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	if p.Spec.Prepared == nil || p.Spec.Prepared.ArgsCanonicalJSON != `{"target":"web"}` || p.Spec.Seal == "" {
+		t.Errorf("the dry run does not show the prepared call: %s", jsonOf(t, p.Spec))
+	}
+	if err := server.admin.Get(f.ctx, client.ObjectKeyFromObject(p), p); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, want not found", err)
+	}
+}
+
+// A manifest that was created a moment ago is found, although no informer has
+// seen it: 20 in a row would meet the gap.
+func TestTool_CanBeCalledAtOnce(t *testing.T) {
+	f := newFixture(t)
+	for i := range 20 {
+		name := fmt.Sprintf("tool-%d", i)
+		f.tool(name)
+		if err := f.as(agent).Create(f.ctx, f.newProposal(name, `{"target":"web"}`)); err != nil {
+			t.Fatalf("tool %d: %v", i, err)
+		}
+	}
+}
+
+func TestQuota_RefusesTheHundredAndFirstOpenCallOfOneRequesterOnly(t *testing.T) {
+	f := newFixture(t)
+	f.tool("restart")
+	const flood = "system:serviceaccount:agents:flood"
+	f.allow(flood, "toolproposals")
+	c := f.as(flood)
+	var wait sync.WaitGroup
+	for range 10 {
+		wait.Go(func() {
+			for range 10 {
+				if err := c.Create(f.ctx, f.newProposal("restart", `{"target":"web"}`)); err != nil {
+					t.Errorf("within the quota: %v", err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	f.until("the informers have seen all of them", func() bool {
+		return refusalOf(c.Create(f.ctx, f.newProposal("restart", `{"target":"web"}`), client.DryRunAll)) == "429 spec.requester:QuotaExceeded"
+	})
+	if got := refusalOf(f.as(agent).Create(f.ctx, f.newProposal("restart", `{"target":"web"}`))); got != "accepted" {
+		t.Errorf("somebody else: %s", got)
+	}
+	// Ended calls make room again.
+	f.policy("none", `forbid (principal, action, resource);`)
+	var calls v1alpha1.ToolProposalList
+	if err := server.admin.List(f.ctx, &calls, client.InNamespace(f.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range calls.Items {
+		f.step(&calls.Items[i])
+	}
+	f.until("the informers have seen that they ended", func() bool {
+		return refusalOf(c.Create(f.ctx, f.newProposal("restart", `{"target":"web"}`), client.DryRunAll)) == "accepted"
+	})
+}
