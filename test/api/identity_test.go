@@ -145,7 +145,7 @@ func TestTool_CanBeCalledAtOnce(t *testing.T) {
 func TestQuota_RefusesTheHundredAndFirstOpenCallOfOneRequesterOnly(t *testing.T) {
 	f := newFixture(t)
 	f.tool("restart")
-	const flood = "system:serviceaccount:agents:flood"
+	flood := "system:serviceaccount:" + f.namespace + ":flood"
 	f.allow(flood, "toolproposals")
 	c := f.as(flood)
 	var wait sync.WaitGroup
