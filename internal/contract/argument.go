@@ -4,7 +4,6 @@
 package contract
 
 import (
-	"regexp"
 	"strconv"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -28,7 +27,7 @@ type argument struct {
 
 	// allowed are lists that each must contain the value.
 	allowed   []map[string]bool
-	patterns  []*regexp.Regexp
+	patterns  []*pattern
 	bounds    bounds
 	schemes   []string
 	maxLength int
@@ -156,7 +155,7 @@ func (a *argument) acceptText(v any) (any, refusal) {
 		return nil, ReasonNotAllowed
 	}
 	for _, p := range a.patterns {
-		if !p.MatchString(text) {
+		if !p.matches(text) {
 			return nil, ReasonPatternMismatch
 		}
 	}

@@ -305,7 +305,7 @@ var wrongManifests = map[string]wrong{
 	"a Cedar type that is none":        one(spec(`"cedar": {"resource": "Tool:Fetch", "action": "x"}`), "spec.cedar.resource InvalidManifest"),
 	"a Cedar action that is none":      one(spec(`"cedar": {"resource": "Tool::Fetch", "action": "x y"}`), "spec.cedar.action InvalidManifest"),
 	"another output format":            one(spec(`"output": {"format": "yaml"}`), "spec.output.format InvalidManifest"),
-	"an output schema that is none":    one(spec(`"output": {"schema": "{"}`), "spec.output.schema InvalidArgument"),
+	"an output schema that is none":    one(spec(`"output": {"schema": "{"}`), "spec.output.schema InvalidManifest"),
 	"no time to approve":               one(spec(`"approval": {"timeout": "0s"}`), "spec.approval.timeout InvalidManifest"),
 	"no life of receipts":              one(spec(`"approval": {"receiptLifetime": "-1m"}`), "spec.approval.receiptLifetime InvalidManifest"),
 	"a requirement without a group":    one(spec(`"approval": {"requirements": [{"group": "", "count": 1}]}`), "spec.approval.requirements[0].group InvalidManifest"),

@@ -5,7 +5,6 @@ package contract
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +32,7 @@ func (r *resolver) fold(a *argument, l link) {
 		a.schemes = r.schemes(l, a.schemes)
 	}
 	if c.Schema != "" {
-		a.schemas = append(a.schemas, r.schema(l.field+"schema", c.Schema))
+		a.schemas = append(a.schemas, r.schema(ReasonInvalidArgument, l.field+"schema", c.Schema))
 		a.schemaText = append(a.schemaText, c.Schema)
 	}
 }
@@ -97,7 +96,7 @@ func (r *resolver) allowedSet(l link) map[string]bool {
 // pattern compiles a regular expression so that it has to match the whole
 // value. It is compiled alone first: otherwise "a)|(b" would leave the group
 // that anchors it.
-func (r *resolver) pattern(field, text string) *regexp.Regexp {
+func (r *resolver) pattern(field, text string) *pattern {
 	if known := r.patterns[text]; known != nil {
 		return known
 	}
@@ -105,18 +104,13 @@ func (r *resolver) pattern(field, text string) *regexp.Regexp {
 		r.add(ReasonInvalidArgument, field, "is longer than %d bytes", MaxPatternBytes)
 		return nil
 	}
-	_, err := regexp.Compile(text)
+	p, err := newPattern(text)
 	if err != nil {
 		r.add(ReasonInvalidArgument, field, "is not a regular expression of RE2: %v", err)
 		return nil
 	}
-	whole, err := regexp.Compile(`\A(?:` + text + `)\z`)
-	if err != nil {
-		r.add(ReasonInvalidArgument, field, "cannot be anchored: %v", err)
-		return nil
-	}
-	r.patterns[text] = whole
-	return whole
+	r.patterns[text] = p
+	return p
 }
 
 // bound reads min or max. A number that JSON cannot keep would not be the

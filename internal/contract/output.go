@@ -55,7 +55,7 @@ func (r *resolver) output(o *Output) outputPlan {
 		r.add(ReasonInvalidManifest, "spec.output.format", "must be text, json, jsonl, csv or xml")
 	}
 	if o.Schema != "" {
-		p.schema = r.schema("spec.output.schema", o.Schema)
+		p.schema = r.schema(ReasonInvalidManifest, "spec.output.schema", o.Schema)
 	}
 	return p
 }

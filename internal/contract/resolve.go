@@ -4,7 +4,6 @@
 package contract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ type resolver struct {
 	types map[string]ArgumentType
 	// used are the ArgumentTypes that any chain went through.
 	used     map[string]ArgumentType
-	patterns map[string]*regexp.Regexp
+	patterns map[string]*pattern
 	schemas  map[string]*jsonschema.Schema
 }
 
@@ -25,7 +24,7 @@ func newResolver(types map[string]ArgumentType) *resolver {
 	return &resolver{
 		types:    types,
 		used:     map[string]ArgumentType{},
-		patterns: map[string]*regexp.Regexp{},
+		patterns: map[string]*pattern{},
 		schemas:  map[string]*jsonschema.Schema{},
 	}
 }

@@ -28,16 +28,16 @@ var errRemoteReference = errors.New("refers to another document")
 func (offline) Load(string) (any, error) { return nil, errRemoteReference }
 
 // schema compiles a JSON Schema for an argument or an output.
-func (p *resolver) schema(field, text string) *jsonschema.Schema {
-	if known := p.schemas[text]; known != nil {
+func (r *resolver) schema(reason CompileReason, field, text string) *jsonschema.Schema {
+	if known := r.schemas[text]; known != nil {
 		return known
 	}
 	s, problem := compileSchema(text)
 	if problem != "" {
-		p.add(ReasonInvalidArgument, field, "%s", problem)
+		r.add(reason, field, "%s", problem)
 		return nil
 	}
-	p.schemas[text] = s
+	r.schemas[text] = s
 	return s
 }
 

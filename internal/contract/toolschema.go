@@ -6,7 +6,6 @@ package contract
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/assent-dev/assent/snapshot"
 )
@@ -79,7 +78,7 @@ func (a *argument) describeText(s map[string]any) {
 		patterns = append(patterns, p)
 	}
 	for _, p := range a.patterns {
-		patterns = append(patterns, "^"+strings.TrimSuffix(strings.TrimPrefix(p.String(), `\A`), `\z`)+"$")
+		patterns = append(patterns, "^(?:"+p.text+")$")
 	}
 	switch len(patterns) {
 	case 0:
