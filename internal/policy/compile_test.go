@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/policy"
 )
 
-const permitAll = `permit (principal, action, resource);`
+const permitAll = `@permit_all permit (principal, action, resource);`
 
 // source makes a ToolPolicy p of namespace team.
 func source(text string) policy.Source {

@@ -67,6 +67,7 @@ type statement struct {
 	source *Compiled
 	policy *cedar.Policy
 	scope  scope
+	used   usedNames
 
 	clauses clauses
 }
@@ -131,7 +132,7 @@ func (c *Compiled) parse() {
 		return
 	}
 	for i, policy := range list {
-		c.statements = append(c.statements, &statement{
+		s := &statement{
 			id:     fmt.Sprintf("%s#%d", c.Key(), i),
 			start:  document.Policies[i].Pos,
 			end:    document.Tokens[document.Policies[i].Last].End(),
@@ -139,7 +140,9 @@ func (c *Compiled) parse() {
 			source: c,
 			policy: policy,
 			scope:  readScope(policy),
-		})
+		}
+		s.used = s.usedNames()
+		c.statements = append(c.statements, s)
 	}
 }
 

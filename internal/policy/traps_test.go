@@ -266,6 +266,15 @@ func TestDecide_ShowsOrderAndLengthOfArraysBesidesTheSet(t *testing.T) {
 	}
 }
 
+// The text is matched as it is: only the argument type path keeps ".." out.
+func TestDecide_MatchesTextsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	call := payCall(`{"amount":5,"to":"/safe/../etc/passwd"}`)
+	if got := decide(t, call, `permit (principal, action, resource) when { context.invocation.arguments.to like "/safe/*" };`); got.Answer != policy.Allow {
+		t.Errorf("decision = %+v, want Allow", got)
+	}
+}
+
 func TestDecide_OrdersNegativeDecimals(t *testing.T) {
 	t.Parallel()
 	call := payCall(`{"amount":5,"rate":-0.5,"to":"x"}`)

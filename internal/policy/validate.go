@@ -29,9 +29,12 @@ const inapplicable = "unable to find an applicable action given the policy scope
 // that nothing defines are warnings: they can match nothing, and the manifest
 // that defines them may be applied a moment later.
 func (c *checks) validate(s *statement) []Problem {
-	used := s.usedNames()
-	unknown := c.unknown(used)
-	warnings := c.unknownWarnings(s, unknown)
+	warnings := c.unknownWarnings(s, c.unknown(s.used))
+	plain := len(warnings) == 0
+	if s.permitsEverything() {
+		warnings = append(warnings, c.problem(s, SeverityWarning,
+			"this permits every call of every tool to everybody; narrow it, or annotate it with @permit_all if that is meant"))
+	}
 	actions := c.matching(s)
 	if len(actions) == 0 {
 		if len(warnings) == 0 {
@@ -42,23 +45,53 @@ func (c *checks) validate(s *statement) []Problem {
 	if problems := append(c.conflictProblems(s, actions), c.approvalProblems(s)...); len(problems) > 0 {
 		return append(problems, warnings...)
 	}
-	return append(c.checkActions(s, actions, used, len(warnings) == 0), warnings...)
+	return slices.Concat(c.remembered(s, actions, plain), warnings)
+}
+
+// permitsEverything says whether a policy is a permit without any limit that
+// nobody said was meant.
+func (s *statement) permitsEverything() bool {
+	_, meant := s.policy.Annotations()["permit_all"]
+	open := !s.scope.principal.narrow && !s.scope.action.narrow && !s.scope.resource.narrow
+	return s.policy.Effect() == types.Permit && open && len(s.tree().Conditions) == 0 && !meant
+}
+
+// remembered gives what checkActions finds, or found for an earlier generation
+// of tools with the same types.
+func (c *checks) remembered(s *statement, actions []*actionTypes, plain bool) []Problem {
+	parts := []string{c.namespace, strconv.FormatBool(plain)}
+	for _, action := range actions {
+		parts = append(parts, action.key)
+	}
+	key := digest("policyVerdict", parts)
+	f := c.findingsOf(s)
+	if problems, ok := f.verdict(key); ok {
+		return problems
+	}
+	problems := c.checkActions(s, actions, plain)
+	f.decide(key, problems)
+	return problems
+}
+
+func (c *checks) findingsOf(s *statement) *findings {
+	f, _ := c.memo.LoadOrStore(s, &findings{})
+	return f.(*findings)
 }
 
 // checkActions validates a policy for one action after the other, and stops at
 // the first that it does not fit: the validator's cost grows with the square of
 // the mistakes, and one action is enough to be unhealthy.
-func (c *checks) checkActions(s *statement, actions []*actionTypes, used usedNames, plain bool) []Problem {
+func (c *checks) checkActions(s *statement, actions []*actionTypes, plain bool) []Problem {
 	l := &locator{statement: s, actions: actions}
 	applicable := false
 	for _, action := range actions {
-		messages := c.messages(s, action, used)
+		messages := c.messages(s, action)
 		if slices.Contains(messages, inapplicable) {
 			continue
 		}
 		applicable = true
 		if len(messages) > 0 {
-			l.validation = c.validationFor(s, action, used)
+			l.validation = c.validationFor(s, action)
 			return c.word(l, messages)
 		}
 	}
@@ -68,7 +101,7 @@ func (c *checks) checkActions(s *statement, actions []*actionTypes, used usedNam
 	case !applicable:
 		return []Problem{c.problem(s, SeverityWarning, "no call has such a principal, action and resource together, so that the policy matches nothing")}
 	default:
-		return c.oddities(l, func(action *actionTypes) *validation { return c.validationFor(s, action, used) })
+		return c.oddities(l, func(action *actionTypes) *validation { return c.validationFor(s, action) })
 	}
 }
 
@@ -88,23 +121,38 @@ func (c *checks) word(l *locator, messages []string) []Problem {
 	return problems
 }
 
-// messages validates a policy for one action, or takes what was found for an
-// earlier generation of tools with the same types.
-func (c *checks) messages(s *statement, action *actionTypes, used usedNames) []string {
-	key := validationKey(s.source.source.SessionAttributes, action, action.besides(used))
-	known, _ := c.memo.LoadOrStore(s, &findings{})
-	if messages, ok := known.(*findings).get(action.uid, key); ok {
+// messages validates a policy for one action, or remembers.
+func (c *checks) messages(s *statement, action *actionTypes) []string {
+	key := validationKey(s.source.source.SessionAttributes, action, action.besides(s.used))
+	f := c.findingsOf(s)
+	if messages, ok := f.get(action.uid, key); ok {
 		return messages
 	}
-	messages := c.validationFor(s, action, used).check(s.tree())
-	known.(*findings).put(action.uid, finding{key: key, messages: messages}, len(c.actions))
+	messages := c.validationFor(s, action).check(s.tree())
+	f.put(action.uid, finding{key: key, messages: messages}, len(c.actions))
 	return messages
 }
 
-// findings is what validation found out about one policy, by action.
+// findings is what validation found out about one policy: as a whole, and by
+// action, so that a change of one tool does not cost a policy that matches all
+// of them 500 validations.
 type findings struct {
 	mu       sync.Mutex
+	key      string
+	problems []Problem
 	byAction map[types.EntityUID]finding
+}
+
+func (f *findings) verdict(key string) ([]Problem, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.problems, f.key == key
+}
+
+func (f *findings) decide(key string, problems []Problem) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.key, f.problems = key, problems
 }
 
 type finding struct {
@@ -146,8 +194,8 @@ func validationKey(attributes []SessionAttribute, action *actionTypes, others *o
 
 // validationFor gives the validation of one action, with what the policy
 // declares and with the other names that it uses.
-func (c *checks) validationFor(s *statement, action *actionTypes, used usedNames) *validation {
-	attributes, others := s.source.source.SessionAttributes, action.besides(used)
+func (c *checks) validationFor(s *statement, action *actionTypes) *validation {
+	attributes, others := s.source.source.SessionAttributes, action.besides(s.used)
 	key := validationKey(attributes, action, others)
 	v, ok := c.validations.Load(key)
 	if !ok {

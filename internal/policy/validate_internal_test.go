@@ -96,7 +96,7 @@ func TestLocator_GivesUpOnEndlessTexts(t *testing.T) {
 	if len(got) != 1 || got[0].Line != 2 || got[0].Column != 8 || got[0].Message != "unexpected type: expected Long but saw String" {
 		t.Errorf("problems = %v, want one at the start of the condition", got)
 	}
-	l := &locator{statement: c.statements[0], validation: checks.validationFor(c.statements[0], checks.ordered[0], usedNames{})}
+	l := &locator{statement: c.statements[0], validation: checks.validationFor(c.statements[0], checks.ordered[0])}
 	l.document, l.policy = c.statements[0].document()
 	if _, ok := l.probe("(", nil); ok {
 		t.Error("a probe that does not parse counts")

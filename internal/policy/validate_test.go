@@ -130,6 +130,15 @@ func TestReport_SaysWhereAndWhatIsWrong(t *testing.T) {
 		}},
 		"asking and reading": {pay(`context has approved_fingerprint && context.approved_fingerprint == context.invocation.fingerprint`), nil},
 
+		"a permit without any limit": {`permit (principal, action, resource);`, []string{
+			`Warning line 1, column 1: this permits every call of every tool to everybody; narrow it, or annotate it with @permit_all if that is meant`,
+		}},
+		"one that is meant":            {`@permit_all("agents here are trusted") permit (principal, action, resource);`, nil},
+		"a permit for some principals": {`permit (principal is k8s::User, action, resource);`, nil},
+		"a permit for some actions":    {`permit (principal, action in [Action::"tool_call::pay"], resource);`, nil},
+		"a permit for some resources":  {`permit (principal, action, resource is Tool);`, nil},
+		"a permit with a condition":    {`permit (principal, action, resource) when { context.has_human_approval };`, nil},
+		"a forbid without any limit":   {`forbid (principal, action, resource);`, nil},
 		"an unknown action": {`permit (principal, action == Action::"tool_call::pai", resource);`, []string{
 			`Warning line 1, column 30: no tool has the action Action::"tool_call::pai" (yet), so that it matches nothing; did you mean Action::"tool_call::pay"?`,
 		}},
