@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,11 +54,10 @@ func (r *ManifestReconciler) manifestsOf(ctx context.Context, o client.Object) [
 func (r *ManifestReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	m := &v1alpha1.ToolManifest{}
 	if err := r.Client.Get(ctx, req.NamespacedName, m); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Contracts.Forget(req.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if m.DeletionTimestamp != nil {
-		r.Contracts.Forget(m.UID)
-		return ctrl.Result{}, nil
 	}
 	tools, err := observe.Tools(ctx, r.Client, m.Namespace)
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *ManifestReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if apiequality.Semantic.DeepEqual(m.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}
-	if err := r.Client.Status().Update(ctx, next); err != nil {
+	if err := client.IgnoreNotFound(r.Client.Status().Update(ctx, next)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("writing the status of ToolManifest %s: %w", req.NamespacedName, err)
 	}
 	return ctrl.Result{}, nil
@@ -84,7 +84,7 @@ func setManifestStatus(m *v1alpha1.ToolManifest, c *contract.Contract, problem e
 			problem = &open[0]
 		}
 	} else {
-		s.ContractHash = ""
+		s.Effect, s.ContractHash, s.Approval = "", "", ""
 	}
 	meta.SetStatusCondition(&s.Conditions, readyCondition(problem, m.Generation, "the tool can be called"))
 }

@@ -4,6 +4,7 @@
 package proposal
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,11 +26,11 @@ type Compiler struct {
 	AllowImageTags bool
 
 	mu    sync.Mutex
-	cache map[types.UID]compiled
+	cache map[types.NamespacedName]compiled
 }
 
 type compiled struct {
-	key      string
+	key      [sha256.Size]byte
 	contract *contract.Contract
 	err      error
 }
@@ -37,20 +38,24 @@ type compiled struct {
 // Compile returns the contract of a manifest. Errors are those of
 // [contract.Compile]; they are kept as well, since they cost as much to find.
 func (c *Compiler) Compile(m *v1alpha1.ToolManifest, tools Tools) (*contract.Contract, error) {
-	key := compileKey(m, tools)
+	if m.UID == "" {
+		// It is not stored yet, so that nothing tells it from another like it.
+		return c.compile(m, tools)
+	}
+	name, key := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}, compileKey(m, tools)
 	c.mu.Lock()
-	hit, ok := c.cache[m.UID]
+	hit, ok := c.cache[name]
 	c.mu.Unlock()
-	if ok && m.UID != "" && hit.key == key {
+	if ok && hit.key == key {
 		return hit.contract, hit.err
 	}
 	result, err := c.compile(m, tools)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cache == nil {
-		c.cache = map[types.UID]compiled{}
+		c.cache = map[types.NamespacedName]compiled{}
 	}
-	c.cache[m.UID] = compiled{key: key, contract: result, err: err}
+	c.cache[name] = compiled{key: key, contract: result, err: err}
 	return result, err
 }
 
@@ -62,16 +67,17 @@ func (c *Compiler) compile(m *v1alpha1.ToolManifest, tools Tools) (*contract.Con
 	return contract.Compile(in)
 }
 
-// Forget drops the contract of a manifest that was deleted.
-func (c *Compiler) Forget(uid types.UID) {
+// Forget drops the contract of a manifest that does not exist any more.
+func (c *Compiler) Forget(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.cache, uid)
+	delete(c.cache, name)
 }
 
 // compileKey names every input by UID and generation: an object of the same
-// name that was created anew is another input.
-func compileKey(m *v1alpha1.ToolManifest, tools Tools) string {
+// name that was created anew is another input. It is a digest, since a
+// namespace can have many types and every manifest keeps a key.
+func compileKey(m *v1alpha1.ToolManifest, tools Tools) [sha256.Size]byte {
 	parts := make([]string, 0, len(tools.Types)+len(tools.Scopes))
 	for i := range tools.Types {
 		parts = append(parts, fmt.Sprintf("t/%s/%d", tools.Types[i].UID, tools.Types[i].Generation))
@@ -80,5 +86,5 @@ func compileKey(m *v1alpha1.ToolManifest, tools Tools) string {
 		parts = append(parts, fmt.Sprintf("s/%s/%d", tools.Scopes[i].UID, tools.Scopes[i].Generation))
 	}
 	slices.Sort(parts)
-	return fmt.Sprintf("m/%d %s", m.Generation, strings.Join(parts, " "))
+	return sha256.Sum256(fmt.Appendf(nil, "m/%s/%d %s", m.UID, m.Generation, strings.Join(parts, " ")))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
@@ -99,9 +100,25 @@ func TestCompiler_KeepsAContractUntilAnythingItIsMadeOfChanges(t *testing.T) {
 			t.Errorf("after %s the old contract is used (%v)", name, err)
 		}
 	}
-	c.Forget("m")
-	if got, _ := c.Compile(commandManifest(), proposal.Tools{}); got == first {
+	last, _ := c.Compile(commandManifest(), proposal.Tools{})
+	c.Forget(types.NamespacedName{Namespace: m.Namespace, Name: m.Name})
+	if got, _ := c.Compile(commandManifest(), proposal.Tools{}); got == last {
 		t.Error("a forgotten contract is still there")
+	}
+}
+
+// Two drafts have no UID, and one must not pass for the other.
+func TestCompiler_KeepsNothingOfAManifestThatIsNotStored(t *testing.T) {
+	c := &proposal.Compiler{RunnerImage: runner}
+	draft, other := commandManifest(), commandManifest()
+	draft.UID, other.UID = "", ""
+	other.Spec.Version = "2"
+	first, err := c.Compile(draft, proposal.Tools{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Compile(other, proposal.Tools{}); err != nil || got.Version() != "2" || first.Version() == "2" {
+		t.Errorf("got the contract of another draft (%v)", err)
 	}
 }
 
