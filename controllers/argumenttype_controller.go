@@ -65,7 +65,7 @@ func (r *ArgumentTypeReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	if apiequality.Semantic.DeepEqual(t.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}
-	if err := r.Client.Status().Update(ctx, next); err != nil {
+	if err := client.IgnoreNotFound(r.Client.Status().Update(ctx, next)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("writing the status of ArgumentType %s: %w", req.NamespacedName, err)
 	}
 	return ctrl.Result{}, nil
@@ -95,7 +95,7 @@ func (r *ToolScopeReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	if apiequality.Semantic.DeepEqual(s.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}
-	if err := r.Client.Status().Update(ctx, next); err != nil {
+	if err := client.IgnoreNotFound(r.Client.Status().Update(ctx, next)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("writing the status of ToolScope %s: %w", req.NamespacedName, err)
 	}
 	return ctrl.Result{}, nil

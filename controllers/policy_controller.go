@@ -6,10 +6,9 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,11 +28,19 @@ import (
 type PolicyReconciler struct {
 	*Config
 
+	// change is held from reading the objects until what was made of them is in
+	// force: loading at the start and a first reconciliation happen at once, and
+	// the slower one must not put an older set back.
+	change sync.Mutex
+
 	mu sync.Mutex
 	// loaded is what the set in force was made of, by namespace; the cluster's
 	// policies under the empty name.
-	loaded map[string]map[types.UID]int64
+	loaded map[string]versions
 }
+
+// versions are the generations of the policies that a set was made of.
+type versions map[types.UID]int64
 
 // policyObject is one policy of either kind.
 type policyObject struct {
@@ -58,11 +65,20 @@ func (r *PolicyReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Load puts everything in force that exists. Until it has run, every decision
-// is that the policies are not loaded. It is called once the informers are in
-// sync.
+// Load puts everything in force that exists, unless something is in force
+// already. Until it has run, every decision is that the policies are not
+// loaded. It is called once the informers are in sync.
 func (r *PolicyReconciler) Load(ctx context.Context) error {
-	empty, err := policy.NewSet(policy.DefaultLimits())
+	r.change.Lock()
+	defer r.change.Unlock()
+	if r.Policies.Load() != nil {
+		return nil
+	}
+	return r.load(ctx)
+}
+
+func (r *PolicyReconciler) load(ctx context.Context) error {
+	set, err := policy.NewSet(policy.DefaultLimits())
 	if err != nil {
 		return fmt.Errorf("making an empty policy set: %w", err)
 	}
@@ -70,13 +86,41 @@ func (r *PolicyReconciler) Load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	set := empty
+	all := map[string]versions{}
 	for _, namespace := range namespaces {
-		if set, err = r.rebuild(ctx, set, namespace); err != nil {
+		if set, all[namespace], err = r.rebuild(ctx, set, namespace); err != nil {
 			return err
 		}
 	}
+	r.enforce(set, all)
+	return nil
+}
+
+// enforce puts a set in force, and only then says what it was made of: a grant
+// in between waits, and never rests on an older set.
+func (r *PolicyReconciler) enforce(set *policy.Set, made map[string]versions) {
 	r.Policies.Replace(set)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.loaded == nil {
+		r.loaded = map[string]versions{}
+	}
+	maps.Copy(r.loaded, made)
+}
+
+// refresh brings one namespace's share of the set up to date.
+func (r *PolicyReconciler) refresh(ctx context.Context, namespace string) error {
+	r.change.Lock()
+	defer r.change.Unlock()
+	set := r.Policies.Load()
+	if set == nil {
+		return r.load(ctx)
+	}
+	next, made, err := r.rebuild(ctx, set, namespace)
+	if err != nil {
+		return err
+	}
+	r.enforce(next, map[string]versions{namespace: made})
 	return nil
 }
 
@@ -106,17 +150,8 @@ func (r *PolicyReconciler) namespaces(ctx context.Context) ([]string, error) {
 // Reconcile brings one namespace's share of the set up to date and tells each
 // policy what is wrong with it.
 func (r *PolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if r.Policies.Load() == nil {
-		if err := r.Load(ctx); err != nil {
-			return ctrl.Result{}, err
-		}
-	} else {
-		next, err := r.rebuild(ctx, r.Policies.Load(), req.Namespace)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		// This controller is the only writer and works on one request at a time.
-		r.Policies.Replace(next)
+	if err := r.refresh(ctx, req.Namespace); err != nil {
+		return ctrl.Result{}, err
 	}
 	if err := r.tell(ctx, req.Namespace); err != nil {
 		return ctrl.Result{}, err
@@ -128,36 +163,31 @@ func (r *PolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	return ctrl.Result{}, r.tell(ctx, "")
 }
 
-// rebuild replaces a namespace's policies and tools in the set.
-func (r *PolicyReconciler) rebuild(ctx context.Context, set *policy.Set, namespace string) (*policy.Set, error) {
+// rebuild replaces a namespace's policies and tools in the set, and says which
+// policies these are.
+func (r *PolicyReconciler) rebuild(ctx context.Context, set *policy.Set, namespace string) (*policy.Set, versions, error) {
 	objects, err := r.list(ctx, namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	versions := map[types.UID]int64{}
+	made := versions{}
 	var compiled []*policy.Compiled
 	for _, o := range objects {
 		one, _ := policy.Compile(proposal.PolicySource(o.namespace, o.object.GetName(), o.spec), policy.DefaultLimits())
 		compiled = append(compiled, one)
-		versions[o.object.GetUID()] = o.object.GetGeneration()
+		made[o.object.GetUID()] = o.object.GetGeneration()
 	}
 	if set, err = set.WithNamespace(namespace, compiled...); err != nil {
-		return nil, fmt.Errorf("putting the policies of namespace %q in force: %w", namespace, err)
+		return nil, nil, fmt.Errorf("putting the policies of namespace %q in force: %w", namespace, err)
 	}
-	if namespace != "" {
-		tools, err := r.tools(ctx, namespace)
-		if err != nil {
-			return nil, err
-		}
-		set = set.WithTools(namespace, tools)
+	if namespace == "" {
+		return set, made, nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.loaded == nil {
-		r.loaded = map[string]map[types.UID]int64{}
+	tools, err := r.tools(ctx, namespace)
+	if err != nil {
+		return nil, nil, err
 	}
-	r.loaded[namespace] = versions
-	return set, nil
+	return set.WithTools(namespace, tools), made, nil
 }
 
 // tools are the contracts in force. A manifest that does not compile has no
@@ -205,66 +235,6 @@ func (r *PolicyReconciler) list(ctx context.Context, namespace string) ([]policy
 	return out, nil
 }
 
-// tell writes to each policy what is wrong with it.
-func (r *PolicyReconciler) tell(ctx context.Context, namespace string) error {
-	objects, err := r.list(ctx, namespace)
-	if err != nil {
-		return err
-	}
-	set := r.Policies.Load()
-	for _, o := range objects {
-		key := policy.Key{Namespace: o.namespace, Name: o.object.GetName()}
-		next := policyStatus(set, key, o)
-		if apiequality.Semantic.DeepEqual(*o.status, next) {
-			continue
-		}
-		*o.status = next
-		if err := r.Client.Status().Update(ctx, o.object); err != nil {
-			return fmt.Errorf("writing the status of policy %s: %w", key, err)
-		}
-	}
-	return nil
-}
-
-func policyStatus(set *policy.Set, key policy.Key, o policyObject) v1alpha1.PolicyStatus {
-	next := *o.status.DeepCopy()
-	next.ObservedGeneration = o.object.GetGeneration()
-	next.Policies, next.Problems, next.Warnings = 0, nil, nil
-	condition := metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: "the policies are in force", ObservedGeneration: o.object.GetGeneration(),
-	}
-	report := set.Report(key)
-	next.Policies = int32(report.Policies)
-	for _, p := range report.Problems {
-		out := v1alpha1.PolicyProblem{
-			Namespace: p.Namespace, Policy: p.Policy, Line: int32(p.Line), Column: int32(p.Column), Message: p.Message,
-		}
-		if p.Severity == policy.SeverityWarning {
-			next.Warnings = append(next.Warnings, out)
-			continue
-		}
-		next.Problems = append(next.Problems, out)
-	}
-	if len(next.Problems) > 0 {
-		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonValidationFailed
-		if next.Policies == 0 {
-			condition.Reason = v1alpha1.ReasonSyntaxError
-		}
-		condition.Message = problemText(next.Problems[0])
-	}
-	meta.SetStatusCondition(&next.Conditions, condition)
-	return next
-}
-
-func problemText(p v1alpha1.PolicyProblem) string {
-	text := fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Message)
-	if p.Namespace != "" {
-		text += fmt.Sprintf(" (tools of namespace %s)", p.Namespace)
-	}
-	return text
-}
-
 // Behind says whether the API server has policies of the namespace or of the
 // cluster that the set in force was not made of. The commit point waits then:
 // a forbid that was just written must count.
@@ -275,7 +245,7 @@ func (r *PolicyReconciler) Behind(ctx context.Context, namespace string) (bool, 
 		if err := r.Live.List(ctx, list, client.InNamespace(part.namespace)); err != nil {
 			return true, fmt.Errorf("listing policies: %w", err)
 		}
-		live := map[types.UID]int64{}
+		live := versions{}
 		for i := range list.Items {
 			live[list.Items[i].UID] = list.Items[i].Generation
 		}
@@ -286,17 +256,8 @@ func (r *PolicyReconciler) Behind(ctx context.Context, namespace string) (bool, 
 	return false, nil
 }
 
-func (r *PolicyReconciler) same(namespace string, live map[types.UID]int64) bool {
+func (r *PolicyReconciler) same(namespace string, live versions) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	loaded := r.loaded[namespace]
-	if len(loaded) != len(live) {
-		return false
-	}
-	for uid, generation := range live {
-		if have, ok := loaded[uid]; !ok || have != generation {
-			return false
-		}
-	}
-	return true
+	return maps.Equal(r.loaded[namespace], live)
 }
