@@ -11,24 +11,28 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// canonicalizer holds the authority: the implementation of RFC 8785 that writes
-// the text that counts. It is a field so that tests can break it.
+// canonicalizer holds two independent implementations of RFC 8785: the authority
+// writes the text that counts, and the witness, which writes a tree to begin
+// with, must have written the same. They are fields so that tests can break
+// either one.
 type canonicalizer struct {
+	witness   func(t *tree, text []byte, lim limits) ([]byte, *fault)
 	authority func(text []byte) ([]byte, error)
 }
 
-// standard returns the implementation in use.
-func standard() canonicalizer { return canonicalizer{authority: jcs.Transform} }
+// standard returns the implementations in use.
+func standard() canonicalizer {
+	return canonicalizer{witness: (*tree).encode, authority: jcs.Transform}
+}
 
 // canonical turns a tree into its canonical text and checks the text. A text
 // that fails the self-check is not returned. The digest is the lower-case
 // hexadecimal SHA-256 of the text.
 //
-// The self-check has two halves. [tree.encode] is a second canonicaliser, built
-// on jsontext, and must agree with the authority byte for byte; and the text,
-// read back, must be the tree again.
+// The self-check has two halves: witness and authority must agree byte for byte,
+// and the text, read back, must be the tree again.
 func (c canonicalizer) canonical(w *workspace, lim limits) (text string, digest string, f *fault) {
-	if w.text, f = w.tree.encode(w.text[:0], lim); f != nil {
+	if w.text, f = c.witness(&w.tree, w.text[:0], lim); f != nil {
 		return "", "", f
 	}
 	canonical, err := c.authority(w.text)

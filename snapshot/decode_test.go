@@ -4,6 +4,7 @@
 package snapshot_test
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -50,6 +51,7 @@ func TestDecode_NamesReasonAndPosition(t *testing.T) {
 		"a NUL behind the value":                 {"{}\x00", snapshot.ReasonTrailingData, ""},
 		"a name twice":                           {`[{"a":1,"b":2,"a":1}]`, snapshot.ReasonDuplicateKey, "/0/2"},
 		"a name twice, once escaped":             {`{"b":{"\u0061":1,"a":2}}`, snapshot.ReasonDuplicateKey, "/0/1"},
+		"a name twice among many":                {manyMembers(), snapshot.ReasonDuplicateKey, "/150"},
 		"a name twice among sorted ones":         {`{"a":1,"b":2,"b":3,"c":4}`, snapshot.ReasonDuplicateKey, "/2"},
 		"a number of 801 bytes":                  {"[" + strings.Repeat("1", 801) + "]", snapshot.ReasonNumberTooLong, "/0"},
 		"a number out of range":                  {`{"a":{"b":1e400}}`, snapshot.ReasonNumberRange, "/0/0"},
@@ -89,6 +91,20 @@ func TestDecode_NamesReasonAndPosition(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyMembers returns an object of 200 members, backwards, in which member 150
+// repeats member 50: too many for a sort to keep equal names in order by chance.
+func manyMembers() string {
+	var b strings.Builder
+	for i := range 200 {
+		name := 1000 - i
+		if i == 150 {
+			name = 1000 - 50
+		}
+		fmt.Fprintf(&b, `,"%d":%d`, name, i)
+	}
+	return "{" + b.String()[1:] + "}"
 }
 
 func TestDecode_AcceptsWhatIsExactlyAtALimit(t *testing.T) {

@@ -24,10 +24,10 @@
 //	   ▼
 //	Snapshot
 //
-// A [Snapshot] is a string and its digest. Policy, approver and
-// executor each get a view, decoded afresh from that string, and [Snapshot.Matches]
-// tells whether a policy changed its own. [ProposalHash] and [Hash] bind the
-// text to everything else a decision rests on.
+// A [Snapshot] is a string and its digest. Policy, approver and executor each get
+// a view, decoded afresh from that string, and [Snapshot.Matches] tells whether a
+// policy changed its own. [ProposalHash] and [Hash] bind the text to everything
+// else a decision rests on.
 //
 // The package implements RFC-0016, "Authorized Tool Argument Snapshots", on top
 // of RFC 8785 (canonical JSON), RFC 8259 (JSON) and RFC 7493 (I-JSON). It is

@@ -7,8 +7,8 @@ import "sync"
 
 // workspace is the memory that one call needs and the next one can use again:
 // the lists of a tree, the text and the state of those who fill them. Without
-// it, half of the time of a call would go into growing them. Nothing that leaves the
-// package refers to it.
+// it, much of the time of a call would go into growing them. Nothing that leaves
+// the package refers to it.
 type workspace struct {
 	tree    tree
 	decoder decoder
