@@ -14,7 +14,7 @@ while read -r file; do
 	while read -r target; do
 		count=$((count + 1))
 		echo "== $(dirname "$file") $target ($duration)"
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "$duration" "$(dirname "$file")"
+		go test -run '^$' -fuzz "^$target\$" -fuzzminimizetime 1x -fuzztime "$duration" "$(dirname "$file")"
 	done < <(grep -oE '^func Fuzz[A-Za-z0-9_]*' "$file" | cut -d' ' -f2)
 done < <(find . -path ./test/cluster -prune -o -name '*_test.go' -print | xargs grep -lE '^func Fuzz' | sort)
 
