@@ -22,11 +22,12 @@ import (
 // record appends one record about a call and notes its index in the status
 // that is about to be written. A record that was noted before is not made
 // again; one that was made and not noted, by a crash in between, carries the
-// same ID when it is.
+// same ID when it says the same.
 func (c *Config) record(ctx context.Context, p *v1alpha1.ToolProposal, data audit.Data, part string) error {
 	r := audit.Record{
 		Time:     c.Now(),
 		Proposal: &attest.ObjectRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)},
+		TraceID:  proposal.TraceID(c.Keys(), p),
 		Data:     data,
 	}
 	if p.Spec.Prepared != nil {
@@ -36,18 +37,35 @@ func (c *Config) record(ctx context.Context, p *v1alpha1.ToolProposal, data audi
 	if part == "" && recorded(p, kind) {
 		return nil
 	}
-	r.ID = recordID(string(p.UID), kind, part)
-	index, err := c.Journal.Append(ctx, r)
+	text, err := attest.Encode(data)
 	if err != nil {
-		return fmt.Errorf("recording %s of %s/%s: %w", kind, p.Namespace, p.Name, err)
+		return fmt.Errorf("encoding %s of %s/%s: %w", kind, p.Namespace, p.Name, err)
 	}
-	note(p, kind, int64(index))
+	r.ID = recordID(string(p.UID), kind, part, string(text))
+	index, ok := c.appended.index(p.UID, r.ID)
+	if !ok {
+		began := c.Now()
+		written, err := c.Journal.Append(ctx, r)
+		c.Metrics.appended(c.Now().Sub(began), err)
+		if err != nil {
+			return fmt.Errorf("recording %s of %s/%s: %w", kind, p.Namespace, p.Name, err)
+		}
+		index = int64(written)
+		c.appended.add(p.UID, r.ID, index)
+	}
+	note(p, kind, index)
 	return nil
 }
 
-func recordID(uid, kind, part string) string {
-	sum := sha256.Sum256([]byte("assent.dev/record-id/v1\n" + uid + "\n" + kind + "\n" + part))
-	return hex.EncodeToString(sum[:16])
+// recordID is the same for the same record, whoever makes it.
+func recordID(parts ...string) string {
+	h := sha256.New()
+	h.Write([]byte("assent.dev/record-id/v1"))
+	for _, p := range parts {
+		fmt.Fprintf(h, "\n%d ", len(p))
+		h.Write([]byte(p))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 func recorded(p *v1alpha1.ToolProposal, kind string) bool {

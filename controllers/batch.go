@@ -197,7 +197,7 @@ func (r *BatchReconciler) recordBatch(ctx context.Context, on *v1alpha1.ToolProp
 			Fingerprint: m.Seal.Fingerprint, Phase: string(p.Status.Phase), Reason: p.Status.Reason, Call: text,
 		})
 	}
-	record := audit.Record{Time: r.Now(), Data: data, ID: recordID(owner.UID+"/"+owner.Name, string(data.Batch.ID), string(audit.TypeToolBatchCompleted))}
+	record := audit.Record{Time: r.Now(), Data: data, ID: recordID(owner.UID, owner.Name, data.Batch.ID, string(audit.TypeToolBatchCompleted))}
 	index, err := r.Journal.Append(ctx, record)
 	if err != nil {
 		return fmt.Errorf("recording the end of batch %s: %w", v.Batch.ID, err)

@@ -52,6 +52,11 @@ func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if r.Restored != nil {
+		if f.Restored, err = r.Restored(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	plan := proposal.Decide(f.Observed, r.Now())
 	if !plan.Dispatch {
 		return r.applyPlan(ctx, f, plan)

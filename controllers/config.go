@@ -36,6 +36,9 @@ type Config struct {
 	Events *Events
 	// Epoch returns the operator's restore epoch.
 	Epoch func() int64
+	// Restored says that the cluster or the log was put back to an earlier
+	// state; empty when it was not. nil says nothing.
+	Restored func(ctx context.Context) (string, error)
 	// Drift says what differs from what was installed; empty when nothing does.
 	Drift func() string
 	Now   func() time.Time
@@ -45,4 +48,8 @@ type Config struct {
 	SamePerson func(username string) string
 	// Settings are the operator's own share of every Job.
 	Settings func() job.Settings
+	// Metrics are counted where they are not nil.
+	Metrics *Metrics
+
+	appended appended
 }

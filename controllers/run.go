@@ -92,6 +92,13 @@ func (r *ProposalReconciler) applyStep(ctx context.Context, state *run, step pro
 	if step.Phase != "" {
 		next.Status.Phase, next.Status.Reason, next.Status.Message = step.Phase, step.Reason, step.Message
 	}
+	if !step.Phase.Terminal() && p.Status.RedeemedBy != nil {
+		// From here on the effect may happen: the record is made as soon as this
+		// is seen, and its index is stored with the end.
+		if err := r.recordRedeemed(ctx, p.DeepCopy()); err != nil {
+			return r.auditUnavailable(ctx, p, err)
+		}
+	}
 	if step.Phase.Terminal() {
 		setCompleted(next, r.Now())
 		if next.Status.Result != nil {

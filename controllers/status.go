@@ -130,22 +130,31 @@ func (c *Config) writeStatus(ctx context.Context, old, next *v1alpha1.ToolPropos
 	if err := c.Client.Status().Update(ctx, next); err != nil {
 		return fmt.Errorf("writing the status of %s/%s: %w", next.Namespace, next.Name, err)
 	}
+	c.appended.forget(next)
+	c.Metrics.transition(old, next, c.Now())
 	c.Events.Transition(old, next)
 	return nil
 }
 
+// auditRetry is how long a call waits before a record is tried again.
+const auditRetry = time.Second
+
 // auditUnavailable says that a record could not be made durable. The call
-// waits; nothing is lost and nothing runs.
+// waits; nothing is lost and nothing new runs. A call that was granted keeps
+// its grant: what waits then is the record of its end.
 func (c *Config) auditUnavailable(ctx context.Context, p *v1alpha1.ToolProposal, cause error) (ctrl.Result, error) {
+	ctrl.LoggerFrom(ctx).Error(cause, "the audit log did not take a record; the call waits")
 	next := p.DeepCopy()
 	if next.Status.Phase == "" {
 		next.Status.Phase = v1alpha1.PhasePending
 	}
 	next.Status.Reason = v1alpha1.ReasonAuditUnavailable
 	next.Status.Message = "a record that must come first could not be made durable; the call waits"
-	setCondition(next, v1alpha1.ConditionDispatched, metav1.ConditionFalse, v1alpha1.ReasonAuditUnavailable, next.Status.Message)
+	if next.Status.Dispatch == nil {
+		setCondition(next, v1alpha1.ConditionDispatched, metav1.ConditionFalse, v1alpha1.ReasonAuditUnavailable, next.Status.Message)
+	}
 	if err := c.writeStatus(ctx, p, next); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, fmt.Errorf("appending to the audit log: %w", cause)
+	return ctrl.Result{RequeueAfter: auditRetry}, nil
 }

@@ -4,9 +4,11 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -35,6 +37,8 @@ type options struct {
 	startDeadline      time.Duration
 	retention          time.Duration
 	auditTimeout       time.Duration
+	auditAnchors       anchorList
+	epoch              int64
 
 	requestRate  float64
 	requestBurst int
@@ -71,6 +75,8 @@ func parseOptions(args []string) (*options, error) {
 	f.IntVar(&o.requestBurst, "request-burst", 100, "How many proposals one requester may create at once.")
 	f.StringVar(&o.identityRegexp, "identity-regexp", "", "RE2 expression with one group. Where it matches a whole username, the group is the person behind it.")
 	f.StringVar(&o.identityMapFile, "identity-map-file", "", "YAML or JSON file that maps usernames to the people behind them. It goes before --identity-regexp.")
+	f.Var(&o.auditAnchors, "audit-anchor", "File, or URL that answers GET and PUT, in which the latest checkpoint of the audit log is remembered. May be repeated.")
+	f.Int64Var(&o.epoch, "epoch", 0, "Restore epoch. Raise it after the cluster or the audit log was restored from a backup: it voids every earlier call and receipt.")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -85,5 +91,20 @@ func (o *options) check() error {
 			return fmt.Errorf("--%s must be set", flagName)
 		}
 	}
+	return nil
+}
+
+// anchorList is a flag that may be given several times.
+type anchorList []string
+
+// String implements [flag.Value].
+func (l *anchorList) String() string { return strings.Join(*l, ",") }
+
+// Set implements [flag.Value].
+func (l *anchorList) Set(v string) error {
+	if v == "" {
+		return errors.New("must name a file or a URL")
+	}
+	*l = append(*l, v)
 	return nil
 }

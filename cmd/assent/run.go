@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -132,8 +133,14 @@ func (op *operator) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	op.journal = &journal{dir: op.options.auditDir, origin: op.options.auditOrigin, keys: op.keys.current, timeout: op.options.auditTimeout}
+	op.journal = &journal{
+		dir: op.options.auditDir, origin: op.options.auditOrigin, keys: op.keys.current, timeout: op.options.auditTimeout,
+		version: version, epoch: op.options.epoch, anchors: op.options.auditAnchors,
+	}
 	shared := op.shared(settings)
+	if shared.Metrics, err = controllers.NewMetrics(ctrlmetrics.Registry, op.queue, func() string { return shared.Drift() }); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
 	for _, step := range []func() error{
 		func() error { return addRotator(op.mgr, op.options, hosts) },
 		func() error { return op.wireWebhooks() },
@@ -154,7 +161,7 @@ func (op *operator) wire(ctx context.Context) error {
 }
 
 // epoch is the operator's restore epoch.
-func epoch() int64 { return 0 }
+func (op *operator) epoch() int64 { return op.options.epoch }
 
 func (op *operator) shared(settings func() job.Settings) *controllers.Config {
 	return &controllers.Config{
@@ -165,8 +172,9 @@ func (op *operator) shared(settings func() job.Settings) *controllers.Config {
 		Policies:  &policy.Store{},
 		Journal:   op.journal,
 		Events:    &controllers.Events{Recorder: op.mgr.GetEventRecorder("assent")},
-		Epoch:     epoch,
+		Epoch:     op.epoch,
 		Drift:     func() string { return "" },
+		Restored:  op.restored(),
 		Now:       time.Now,
 		Retention: op.options.retention,
 		Settings:  settings,
@@ -179,7 +187,7 @@ func (op *operator) wireWebhooks() error {
 	return webhook.Setup(op.mgr, &webhook.Config{
 		Cached: op.mgr.GetClient(), Live: op.live, Reviews: op.live,
 		Keys: op.keys.current, Contracts: op.contracts,
-		Now: time.Now, Random: rand.Reader, Epoch: epoch,
+		Now: time.Now, Random: rand.Reader, Epoch: op.epoch,
 		MaxReceiptLifetime: op.options.maxReceiptLifetime,
 		MaxPending:         op.options.maxPending,
 		SamePerson:         op.person,
@@ -211,7 +219,7 @@ func (op *operator) wireControllers(shared *controllers.Config) error {
 func (op *operator) wireEndpoint(shared *controllers.Config, hosts []string) error {
 	server := &execution.Server{
 		Live: op.live, Client: op.live, Keys: op.keys.current, Contracts: op.contracts,
-		ExpectedJob: shared.ExpectedJob, Hosts: hosts, Now: time.Now, Epoch: epoch,
+		ExpectedJob: shared.ExpectedJob, Hosts: hosts, Now: time.Now, Epoch: op.epoch,
 		Log: ctrl.Log.WithName("execution"),
 	}
 	return op.mgr.Add(&endpoint{port: op.options.executionPort, handler: server.Handler(), cert: op.cert})

@@ -37,6 +37,9 @@ type Observed struct {
 	Rules    ApprovalRules
 	Receipts []ReceiptFacts
 	Keys     *attest.Keyring
+	// Restored says that the cluster or the log was put back to an earlier
+	// state; nothing is granted while it is not empty.
+	Restored string
 	// Drift says what differs from what was installed; nothing is granted
 	// while it is not empty.
 	Drift string
@@ -178,6 +181,11 @@ func decideApproval(o Observed, plan Plan, now time.Time) Plan {
 
 // grant is the only place that lets a call go on.
 func grant(o Observed, plan Plan) Plan {
+	if o.Restored != "" {
+		plan.Phase, plan.Reason, plan.Message = v1alpha1.PhasePending, v1alpha1.ReasonRestoreDetected, o.Restored
+		plan.Recheck = 5 * time.Second
+		return plan
+	}
 	if o.Drift != "" {
 		plan.Phase, plan.Reason, plan.Message = v1alpha1.PhasePending, v1alpha1.ReasonEnforcementDrift, o.Drift
 		plan.Recheck = 5 * time.Second
