@@ -5,6 +5,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -147,15 +148,7 @@ func (c *checker) remember(o Options) error {
 		}
 		c.remembered = append(c.remembered, r)
 	}
-	slices.SortStableFunc(c.remembered, func(a, b *Checkpoint) int {
-		if a.Size < b.Size {
-			return -1
-		}
-		if a.Size > b.Size {
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(c.remembered, func(a, b *Checkpoint) int { return cmp.Compare(a.Size, b.Size) })
 	return c.compareRemembered()
 }
 

@@ -406,6 +406,44 @@ func TestLog_ReturnsWhatItCannotRead(t *testing.T) {
 	}
 }
 
+func TestLog_ReturnsWhatItCannotReadOfSingleTiles(t *testing.T) {
+	k := keys(t, 1)
+	entries := slices.Clone(genuine(t))
+	whole := writeLog(t, k, entries)
+	entries[560] = []byte("{}")
+	damaged := t.TempDir()
+	newTree(t, entries).write(t, damaged)
+	writeFile(t, damaged, "checkpoint", newTree(t, genuine(t)).checkpoint(t, k, origin))
+	broken := errors.New("broken pipe")
+	tests := map[string]struct {
+		dir          string
+		level, index uint64
+	}{
+		"a full tile":                  {whole, 0, 1},
+		"an unfinished tile":           {whole, 1, 0},
+		"the tile of a damaged bundle": {damaged, 0, 2},
+	}
+	for name, tc := range tests {
+		src := tileFailure{verify.DirSource(tc.dir), tc.level, tc.index, broken}
+		if _, err := verify.Log(t.Context(), src, verify.Options{Keys: k}); !errors.Is(err, broken) {
+			t.Errorf("%s: error %v, want the cause", name, err)
+		}
+	}
+}
+
+type tileFailure struct {
+	verify.Source
+	level, index uint64
+	err          error
+}
+
+func (s tileFailure) ReadTile(ctx context.Context, level, index uint64, p uint8) ([]byte, error) {
+	if level == s.level && index == s.index {
+		return nil, s.err
+	}
+	return s.Source.ReadTile(ctx, level, index, p)
+}
+
 type failingSource struct {
 	verify.Source
 	what string

@@ -4,6 +4,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -89,16 +90,7 @@ func (r *Report) FirstBad() *Finding {
 	if r.OK() {
 		return nil
 	}
-	first := slices.MinFunc(r.Findings, func(a, b Finding) int {
-		switch {
-		case a.Index < b.Index:
-			return -1
-		case a.Index > b.Index:
-			return 1
-		default:
-			return 0
-		}
-	})
+	first := slices.MinFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(a.Index, b.Index) })
 	return &first
 }
 
