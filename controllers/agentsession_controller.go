@@ -9,12 +9,14 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/audit"
 	"github.com/assent-dev/assent/internal/proposal"
 )
 
@@ -34,9 +36,20 @@ func (r *SessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	now := r.Now()
 	next := s.DeepCopy()
+	if s.Status.ObservedGeneration != 0 && s.Status.ObservedGeneration != s.Generation {
+		// Whatever changed, it voided the session's open calls.
+		if err := r.recordSessionChange(ctx, s); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	setSessionReady(next, now)
 	if !apiequality.Semantic.DeepEqual(s.Status, next.Status) {
-		if err := r.Client.Status().Update(ctx, next); err != nil {
+		err := r.Client.Status().Update(ctx, next)
+		if apierrors.IsConflict(err) {
+			// A call was entered into the ledger meanwhile.
+			return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+		}
+		if err != nil {
 			return ctrl.Result{}, fmt.Errorf("writing the status of AgentSession %s: %w", req.NamespacedName, err)
 		}
 	}
@@ -44,6 +57,30 @@ func (r *SessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		return ctrl.Result{RequeueAfter: left + time.Second}, nil
 	}
 	return ctrl.Result{}, nil
+}
+
+// recordSessionChange says that a session was revoked or changed. Deleting one
+// leaves nothing to record it by: the ends of the calls that it voids say so.
+func (r *SessionReconciler) recordSessionChange(ctx context.Context, s *v1alpha1.AgentSession) error {
+	ref, err := proposal.SessionRef(s)
+	if err != nil {
+		return err
+	}
+	reason := "Changed"
+	switch {
+	case s.DeletionTimestamp != nil:
+		reason = v1alpha1.ReasonDeleted
+	case s.Spec.Revoked:
+		reason = "Revoked"
+	}
+	_, err = r.Journal.Append(ctx, audit.Record{
+		ID: recordID(ref.UID, string(audit.TypeSessionChanged), ref.SpecDigest, fmt.Sprint(s.Generation)), Time: r.Now(),
+		Data: audit.SessionChanged{Namespace: s.Namespace, Session: *ref, Reason: reason},
+	})
+	if err != nil {
+		return fmt.Errorf("recording the change of AgentSession %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	return nil
 }
 
 func setSessionReady(s *v1alpha1.AgentSession, now time.Time) {

@@ -11,6 +11,8 @@ import (
 	"maps"
 	"slices"
 
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/audit"
@@ -264,4 +266,14 @@ func argumentNames(canonical string) ([]string, error) {
 	}
 	members, _ := s.View().(map[string]any)
 	return slices.Sorted(maps.Keys(members)), nil
+}
+
+// withCall lets every log line about a call name it. Fingerprint and UID are
+// the words in which all other records speak of it.
+func withCall(ctx context.Context, p *v1alpha1.ToolProposal) context.Context {
+	logger := ctrl.LoggerFrom(ctx).WithValues("uid", p.UID)
+	if p.Spec.Prepared != nil {
+		logger = logger.WithValues("fingerprint", p.Spec.Prepared.Fingerprint)
+	}
+	return ctrl.LoggerInto(ctx, logger)
 }

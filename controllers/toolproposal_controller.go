@@ -105,7 +105,7 @@ func (r *ProposalReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if err := r.Client.Get(ctx, req.NamespacedName, p); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	result, err := r.step(ctx, p)
+	result, err := r.step(withCall(ctx, p), p)
 	if apierrors.IsConflict(err) {
 		// Somebody was faster, or the informer is behind: look again.
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil

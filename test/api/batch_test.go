@@ -5,6 +5,8 @@ package api
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,8 +25,16 @@ import (
 // on, and refuses them while it is told to.
 type recorder struct {
 	audit.Journal
+	mu      sync.Mutex
 	records []audit.Record
 	fail    func(audit.Record) error
+}
+
+// all are the records so far, while controllers still write.
+func (r *recorder) all() []audit.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.records)
 }
 
 func (r *recorder) Append(ctx context.Context, record audit.Record) (uint64, error) {
@@ -35,6 +45,8 @@ func (r *recorder) Append(ctx context.Context, record audit.Record) (uint64, err
 	}
 	index, err := r.Journal.Append(ctx, record)
 	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.records = append(r.records, record)
 	}
 	return index, err

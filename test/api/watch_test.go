@@ -1,0 +1,132 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/watch"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/controllers"
+	"github.com/assent-dev/assent/internal/audit"
+	"github.com/assent-dev/assent/internal/observe"
+)
+
+// runControllers runs the fixture's controllers as the operator does: by
+// informers, for the fixture's namespace.
+func (f *fixture) runControllers() {
+	f.t.Helper()
+	mgr, err := ctrl.NewManager(server.config, ctrl.Options{
+		Scheme: server.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := observe.RegisterIndexes(f.ctx, mgr.GetFieldIndexer()); err != nil {
+		f.t.Fatal(err)
+	}
+	shared := f.restarted()
+	shared.Client = mgr.GetClient()
+	for _, c := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		&controllers.ProposalReconciler{Config: shared}, &controllers.SessionReconciler{Config: shared},
+		&controllers.BatchReconciler{Config: shared},
+	} {
+		if err := c.SetupWithManager(mgr); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(f.ctx) }()
+	f.t.Cleanup(func() {
+		if err := <-stopped; err != nil && !errors.Is(err, f.ctx.Err()) {
+			f.t.Errorf("the controllers ended: %v", err)
+		}
+	})
+}
+
+// await waits until a call is as it should be, woken by its changes.
+func (f *fixture) await(p *v1alpha1.ToolProposal, limit time.Duration, want string) time.Duration {
+	f.t.Helper()
+	began := time.Now()
+	w, err := server.admin.Watch(f.ctx, &v1alpha1.ToolProposalList{}, client.InNamespace(f.namespace))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer w.Stop()
+	timeout := time.After(limit)
+	for {
+		select {
+		case e := <-w.ResultChan():
+			now, ok := e.Object.(*v1alpha1.ToolProposal)
+			if ok && e.Type != watch.Deleted && now.UID == p.UID && outcome(now) == want {
+				return time.Since(began)
+			}
+		case <-timeout:
+			f.t.Fatalf("call %s is %s after %s, want %s", p.Spec.CallID, outcome(f.reload(p)), limit, want)
+		}
+	}
+}
+
+// Nothing but the watch wakes the controllers here: the calls' own timers are
+// minutes away.
+func TestSessionThatIsRevoked_StopsItsCallsWithinFiveSeconds(t *testing.T) {
+	f := newFixture(t)
+	log := f.record()
+	f.tool("restart")
+	f.tool("change", humanApproval)
+	f.policy("allow", permitAll)
+	f.session("s")
+	f.runControllers()
+	waiting := f.made(f.inSession("s", "change", "1"))
+	granted := f.made(f.inSession("s", "restart", "2"))
+	f.await(waiting, time.Minute, "AwaitingApproval/AwaitingApproval")
+	f.await(granted, time.Minute, "Dispatching/Granted")
+	running := f.made(f.inSession("s", "restart", "3"))
+	f.await(running, time.Minute, "Dispatching/Granted")
+	for i := 0; len(f.jobs()) < 2; i++ {
+		if i == 1000 {
+			t.Fatal("granted calls got no Jobs")
+		}
+	}
+	f.redeemed(f.reload(running))
+
+	f.changeSession("s", func(s *v1alpha1.AgentSessionSpec) { s.Revoked = true })
+	for _, tc := range []struct {
+		call *v1alpha1.ToolProposal
+		want string
+	}{
+		{running, "Cancelled/SessionInvalid"}, {granted, "Cancelled/SessionInvalid"}, {waiting, "Denied/SessionInvalid"},
+	} {
+		t.Logf("call %s was stopped after %s", tc.call.Spec.CallID, f.await(tc.call, 5*time.Second, tc.want).Round(time.Millisecond))
+	}
+	if _, err := (&controllers.SessionReconciler{Config: f.restarted()}).Reconcile(f.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: f.namespace, Name: "s"}}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Revoked"}, sessionChanges(log)); diff != "" {
+		t.Errorf("records of the session (-want +got):\n%s", diff)
+	}
+}
+
+func sessionChanges(r *recorder) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, record := range r.all() {
+		if d, ok := record.Data.(audit.SessionChanged); ok && !seen[record.ID] {
+			seen[record.ID] = true
+			out = append(out, d.Reason)
+		}
+	}
+	return out
+}
