@@ -9,7 +9,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/contract"
 	"github.com/assent-dev/assent/internal/job"
+	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/proposal"
 )
 
@@ -157,25 +157,9 @@ func (c *Config) ExpectedJob(p *v1alpha1.ToolProposal, compiled *contract.Contra
 	return c.expectedJob(p, seal, compiled, namespace)
 }
 
-// executionNamespace is where the Jobs of a namespace's calls run: the
-// namespace itself, or another that both sides agree on by their labels.
+// executionNamespace is where the Jobs of a namespace's calls run.
 func (c *Config) executionNamespace(ctx context.Context, namespace string) (string, error) {
-	own := &corev1.Namespace{}
-	if err := c.Live.Get(ctx, client.ObjectKey{Name: namespace}, own); err != nil {
-		return "", fmt.Errorf("reading namespace %s: %w", namespace, err)
-	}
-	target := own.Labels[v1alpha1.LabelExecutionNamespace]
-	if target == "" || target == namespace {
-		return namespace, nil
-	}
-	other := &corev1.Namespace{}
-	if err := c.Live.Get(ctx, client.ObjectKey{Name: target}, other); err != nil {
-		return "", fmt.Errorf("reading execution namespace %s: %w", target, err)
-	}
-	if other.Labels[v1alpha1.LabelServes] != namespace {
-		return "", fmt.Errorf("namespace %s names %s for its calls, but that has no label %s=%s", namespace, target, v1alpha1.LabelServes, namespace)
-	}
-	return target, nil
+	return observe.ExecutionNamespace(ctx, c.Live, namespace)
 }
 
 // ensureNetwork creates what isolates the Pod before the Pod can exist.

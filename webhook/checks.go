@@ -32,15 +32,19 @@ func (c checker[T]) ValidateUpdate(ctx context.Context, _, o T) (admission.Warni
 // ValidateDelete lets every delete pass.
 func (c checker[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) { return nil, nil }
 
-// checkManifest refuses a manifest that can never compile. One whose
-// references are missing may be applied: what it refers to may come later.
-func (c *Config) checkManifest(_ context.Context, m *v1alpha1.ToolManifest) (admission.Warnings, error) {
+// checkManifest refuses a manifest that can never compile, and one that gives
+// its calls an identity that its author does not hold. One whose references
+// are missing may be applied: what it refers to may come later.
+func (c *Config) checkManifest(ctx context.Context, m *v1alpha1.ToolManifest) (admission.Warnings, error) {
 	in, err := proposal.ContractInput(m, proposal.Tools{}, c.Contracts.RunnerImage, c.Contracts.AllowImageTags)
 	if err != nil {
 		return nil, invalid("ToolManifest", m.Name, refusal{Field: "spec", Reason: v1alpha1.ReasonInvalidEffect, Message: err.Error()})
 	}
 	_, err = contract.Compile(in)
-	return nil, compileRefusal("ToolManifest", m.Name, err)
+	if err := compileRefusal("ToolManifest", m.Name, err); err != nil {
+		return nil, err
+	}
+	return nil, c.checkServiceAccount(ctx, m)
 }
 
 // checkArgumentType refuses a type that no value could satisfy. A base that
@@ -89,11 +93,12 @@ func refusalsOf(problems contract.CompileErrors, skip func(contract.CompileReaso
 	return out
 }
 
-// mayComeLater says whether another object can still mend the problem.
+// mayComeLater says whether another object can still mend the problem. Only
+// the object itself is looked at, so that a cycle found here is a type that is
+// based on itself.
 func mayComeLater(r contract.CompileReason) bool {
 	switch r {
-	case contract.ReasonMissingReference, contract.ReasonTypeCycle, contract.ReasonTypeDepth,
-		contract.ReasonScopeMissing, contract.ReasonScopeAmbiguous, contract.ReasonInvalidScope:
+	case contract.ReasonMissingReference, contract.ReasonScopeMissing, contract.ReasonScopeAmbiguous:
 		return true
 	default:
 		return false

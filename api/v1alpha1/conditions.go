@@ -10,8 +10,9 @@ package v1alpha1
 //
 // Reasons for True: Ready.
 // Reasons for False, manifests, types and scopes: MissingReference,
-// TypeCycle, InvalidArgument, InvalidTemplate, InvalidEffect,
-// ImageNotByDigest, ScopeMissing, ScopeAmbiguous.
+// TypeCycle, TypeDepth, InvalidManifest, InvalidArgument, InvalidTemplate,
+// InvalidEffect, ImageNotByDigest, CredentialHostMismatch, InvalidScope,
+// ScopeMissing, ScopeAmbiguous.
 // Reasons for False, policies: SyntaxError, ValidationFailed, LimitExceeded.
 // Reasons for False, sessions: SessionExpired, SessionRevoked, ContextInvalid.
 const ConditionReady = "Ready"
@@ -25,6 +26,11 @@ const (
 	ReasonMissingReference = "MissingReference"
 	// ReasonTypeCycle says that a chain of ArgumentTypes leads back to itself.
 	ReasonTypeCycle = "TypeCycle"
+	// ReasonTypeDepth says that a chain of ArgumentTypes is too long.
+	ReasonTypeDepth = "TypeDepth"
+	// ReasonInvalidManifest says that a field outside arguments and effect
+	// makes no sense.
+	ReasonInvalidManifest = "InvalidManifest"
 	// ReasonInvalidArgument says that an argument's declaration makes no sense.
 	ReasonInvalidArgument = "InvalidArgument"
 	// ReasonInvalidTemplate says that a template of the effect is malformed.
@@ -34,6 +40,11 @@ const (
 	// ReasonImageNotByDigest says that an image is named by tag, so that
 	// another program could run under the same contract.
 	ReasonImageNotByDigest = "ImageNotByDigest"
+	// ReasonCredentialHostMismatch says that a secret would be sent to a host
+	// that it is not for.
+	ReasonCredentialHostMismatch = "CredentialHostMismatch"
+	// ReasonInvalidScope says that a ToolScope has entries that cannot be read.
+	ReasonInvalidScope = "InvalidScope"
 	// ReasonScopeMissing says that arguments are scope-checked and no
 	// ToolScope says what is in reach.
 	ReasonScopeMissing = "ScopeMissing"
@@ -45,9 +56,15 @@ const (
 	// ReasonValidationFailed says that a policy text does not fit the schema
 	// of the tools it could match.
 	ReasonValidationFailed = "ValidationFailed"
-	// ReasonLimitExceeded says that a policy text is too long, too deeply
-	// nested, or one too many.
+	// ReasonLimitExceeded says that there are more policy objects, in the
+	// namespace or in the cluster, than the limit. None of them permits
+	// anything then. A text that is too long or too deeply nested is a
+	// SyntaxError.
 	ReasonLimitExceeded = "LimitExceeded"
+	// ReasonServiceAccountNotUsable says that the author of a manifest lacks
+	// the verb use on the ServiceAccount that its calls would run as. It is
+	// the cause of a refused request, and never a condition.
+	ReasonServiceAccountNotUsable = "ServiceAccountNotUsable"
 	// ReasonSessionExpired says that the session's time is over.
 	ReasonSessionExpired = "SessionExpired"
 	// ReasonSessionRevoked says that the session was revoked.

@@ -15,6 +15,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +27,10 @@ import (
 // VerbApprove is the virtual verb on toolmanifests that lets somebody decide
 // on the calls of a tool.
 const VerbApprove = "approve"
+
+// VerbUse is the virtual verb on serviceaccounts that lets the author of a
+// manifest have its calls run in that name.
+const VerbUse = "use"
 
 // Tools reads the argument types and scopes of a namespace.
 func Tools(ctx context.Context, from client.Reader, namespace string) (proposal.Tools, error) {
@@ -106,22 +111,62 @@ func Receipts(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal)
 // MayApprove asks the API server whether somebody holds the verb approve on a
 // manifest now.
 func MayApprove(ctx context.Context, reviews client.Writer, namespace, tool string, who *v1alpha1.Identity) (bool, error) {
+	ok, err := may(ctx, reviews, who, authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: VerbApprove,
+		Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
+		Resource: "toolmanifests", Name: tool,
+	})
+	if err != nil {
+		return false, fmt.Errorf("asking whether the approver may approve calls of %s: %w", tool, err)
+	}
+	return ok, nil
+}
+
+// MayUse asks the API server whether somebody holds the verb use on a
+// ServiceAccount now.
+func MayUse(ctx context.Context, reviews client.Writer, namespace, name string, who *v1alpha1.Identity) (bool, error) {
+	ok, err := may(ctx, reviews, who, authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: VerbUse, Version: "v1", Resource: "serviceaccounts", Name: name,
+	})
+	if err != nil {
+		return false, fmt.Errorf("asking whether the author may use ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	return ok, nil
+}
+
+func may(ctx context.Context, reviews client.Writer, who *v1alpha1.Identity, what authorizationv1.ResourceAttributes) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(who.Extra))
 	for _, e := range who.Extra {
 		extra[e.Key] = e.Values
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: who.Username, UID: who.UID, Groups: who.Groups, Extra: extra,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: VerbApprove,
-			Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
-			Resource: "toolmanifests", Name: tool,
-		},
+		User: who.Username, UID: who.UID, Groups: who.Groups, Extra: extra, ResourceAttributes: &what,
 	}}
 	if err := reviews.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("asking whether the approver may approve calls of %s: %w", tool, err)
+		return false, err
 	}
 	return review.Status.Allowed && !review.Status.Denied, nil
+}
+
+// ExecutionNamespace is where the Jobs of a namespace's calls run: the
+// namespace itself, or another that both sides agree on by their labels.
+func ExecutionNamespace(ctx context.Context, from client.Reader, namespace string) (string, error) {
+	own := &corev1.Namespace{}
+	if err := from.Get(ctx, client.ObjectKey{Name: namespace}, own); err != nil {
+		return "", fmt.Errorf("reading namespace %s: %w", namespace, err)
+	}
+	target := own.Labels[v1alpha1.LabelExecutionNamespace]
+	if target == "" || target == namespace {
+		return namespace, nil
+	}
+	other := &corev1.Namespace{}
+	if err := from.Get(ctx, client.ObjectKey{Name: target}, other); err != nil {
+		return "", fmt.Errorf("reading execution namespace %s: %w", target, err)
+	}
+	if other.Labels[v1alpha1.LabelServes] != namespace {
+		return "", fmt.Errorf("namespace %s names %s for its calls, but that has no label %s=%s", namespace, target, v1alpha1.LabelServes, namespace)
+	}
+	return target, nil
 }
 
 // TokenUser asks the API server whose token this is, and whether it was made
