@@ -118,7 +118,7 @@ var matrix = []rule{
 		path: "cmd/assent",
 		own: []string{
 			"api/v1alpha1", "snapshot", "internal/attest", "internal/audit", "internal/contract", "internal/job",
-			"internal/observe", "internal/policy", "internal/proposal", "controllers", "webhook", "execution",
+			"internal/observe", "internal/policy", "internal/proposal", "controllers", "webhook", "execution", "config",
 		},
 	},
 	{path: "cmd/assent-runner", own: []string{"snapshot", "internal/attest", "internal/contract", "internal/runner"}, never: join(kubernetes, cedar)},
@@ -138,7 +138,7 @@ var matrix = []rule{
 		path: "test",
 		own: []string{
 			"api/v1alpha1", "snapshot", "internal/attest", "internal/audit", "internal/contract", "internal/job",
-			"internal/observe", "internal/policy", "internal/proposal", "internal/runner", "controllers", "webhook", "execution",
+			"internal/observe", "internal/policy", "internal/proposal", "internal/runner", "controllers", "webhook", "execution", "config",
 		},
 	},
 }

@@ -40,6 +40,8 @@ type options struct {
 	auditAnchors       anchorList
 	epoch              int64
 
+	admissionPolicies bool
+
 	requestRate  float64
 	requestBurst int
 
@@ -71,6 +73,7 @@ func parseOptions(args []string) (*options, error) {
 	f.DurationVar(&o.startDeadline, "start-deadline", 10*time.Minute, "How long a granted call may take until its runner fetches it.")
 	f.DurationVar(&o.retention, "retention", 24*time.Hour, "How long ended calls are kept where their manifest does not say.")
 	f.DurationVar(&o.auditTimeout, "audit-timeout", 10*time.Second, "How long an audit record may take to become durable.")
+	f.BoolVar(&o.admissionPolicies, "admission-policies", true, "Whether the ValidatingAdmissionPolicies of the chart are installed. If so, nothing is granted while they differ.")
 	f.Float64Var(&o.requestRate, "request-rate", 10, "How many proposals per second one requester may create, dry runs included, at each replica.")
 	f.IntVar(&o.requestBurst, "request-burst", 100, "How many proposals one requester may create at once.")
 	f.StringVar(&o.identityRegexp, "identity-regexp", "", "RE2 expression with one group. Where it matches a whole username, the group is the person behind it.")

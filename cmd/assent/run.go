@@ -48,6 +48,7 @@ type operator struct {
 	cert      *servingCert
 	contracts *proposal.Compiler
 	journal   *journal
+	drift     *controllers.Drift
 	// person maps a username to the person behind it.
 	person func(username string) string
 }
@@ -83,6 +84,11 @@ func run(ctx context.Context, o *options) error {
 	if err := op.keys.load(ctx); err != nil {
 		return fmt.Errorf("loading the signing keys: %w", err)
 	}
+	objects, err := installed(o.namespace, o.admissionPolicies)
+	if err != nil {
+		return err
+	}
+	op.drift = &controllers.Drift{Live: live, Installed: objects, Now: time.Now}
 	op.contracts = &proposal.Compiler{RunnerImage: o.runnerImage, AllowImageTags: o.allowImageTags}
 	if err := op.wire(ctx); err != nil {
 		return err
@@ -152,7 +158,7 @@ func (op *operator) wire(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, r := range []manager.Runnable{op.keys, op.cert, op.journal} {
+	for _, r := range []manager.Runnable{op.keys, op.cert, op.journal, op.drift} {
 		if err := op.mgr.Add(r); err != nil {
 			return fmt.Errorf("adding a runnable: %w", err)
 		}
@@ -173,7 +179,7 @@ func (op *operator) shared(settings func() job.Settings) *controllers.Config {
 		Journal:   op.journal,
 		Events:    &controllers.Events{Recorder: op.mgr.GetEventRecorder("assent")},
 		Epoch:     op.epoch,
-		Drift:     func() string { return "" },
+		Drift:     op.drift.Problem,
 		Restored:  op.restored(),
 		Now:       time.Now,
 		Retention: op.options.retention,

@@ -82,6 +82,9 @@ type objects struct {
 	binding        rbacv1.RoleBinding
 	mutating       admissionregistrationv1.MutatingWebhookConfiguration
 	validating     admissionregistrationv1.ValidatingWebhookConfiguration
+	policies       map[string]admissionregistrationv1.ValidatingAdmissionPolicy
+	policyBindings map[string]admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	configMaps     map[string]corev1.ConfigMap
 	budget         *policyv1.PodDisruptionBudget
 	account        corev1.ServiceAccount
 	// all are the metadata of every object.
@@ -96,6 +99,9 @@ func decode(t *testing.T, text string) *objects {
 		services: map[string]corev1.Service{}, secrets: map[string]corev1.Secret{},
 		claims:       map[string]corev1.PersistentVolumeClaim{},
 		clusterRoles: map[string]rbacv1.ClusterRole{}, roles: map[string]rbacv1.Role{},
+		policies:       map[string]admissionregistrationv1.ValidatingAdmissionPolicy{},
+		policyBindings: map[string]admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
+		configMaps:     map[string]corev1.ConfigMap{},
 	}
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		var meta metav1.PartialObjectMetadata
@@ -147,6 +153,12 @@ func (o *objects) addCluster(t *testing.T, meta metav1.PartialObjectMetadata, do
 		strict(t, document, &o.mutating)
 	case "ValidatingWebhookConfiguration":
 		strict(t, document, &o.validating)
+	case "ValidatingAdmissionPolicy":
+		into(t, document, o.policies, meta.Name)
+	case "ValidatingAdmissionPolicyBinding":
+		into(t, document, o.policyBindings, meta.Name)
+	case "ConfigMap":
+		into(t, document, o.configMaps, meta.Name)
 	default:
 		t.Fatalf("the chart has a %s, which no test looks at", meta.Kind)
 	}

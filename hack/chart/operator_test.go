@@ -225,7 +225,10 @@ func TestNotes_WarnAboutWhatWeakensTheProof(t *testing.T) {
 }
 
 func TestChart_PutsEverythingInItsNamespace(t *testing.T) {
-	clusterWide := []string{"ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+	clusterWide := []string{
+		"ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+	}
 	for _, object := range render(t).all {
 		want := namespace
 		if slices.Contains(clusterWide, object.Kind) {

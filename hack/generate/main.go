@@ -42,6 +42,13 @@ func run(root string) error {
 			return err
 		}
 	}
+	policies, err := os.ReadFile(filepath.Join(root, "config/admission/policies.yaml"))
+	if err != nil {
+		return fmt.Errorf("reading the admission policies: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(files, "policies.yaml"), policies, 0o644); err != nil {
+		return fmt.Errorf("writing the admission policies: %w", err)
+	}
 	return nil
 }
 
