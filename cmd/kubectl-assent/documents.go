@@ -126,7 +126,11 @@ func (d *documents) add(file string, document []byte) error {
 	if meta.APIVersion != v1alpha1.GroupVersion.String() {
 		return fmt.Errorf("apiVersion %q, kind %q is not one of Assent's; use %s", meta.APIVersion, meta.Kind, v1alpha1.GroupVersion)
 	}
-	switch meta.Kind {
+	return d.addKind(meta.Kind, file, text)
+}
+
+func (d *documents) addKind(kind, file string, text []byte) error {
+	switch kind {
 	case "ToolManifest":
 		return appendObject(d, file, text, &d.Manifests)
 	case "ArgumentType":
@@ -142,7 +146,7 @@ func (d *documents) add(file string, document []byte) error {
 	case "ToolProposal":
 		return appendObject(d, file, text, &d.Proposals)
 	default:
-		return fmt.Errorf("kind %q takes no part in this; leave it out", meta.Kind)
+		return fmt.Errorf("kind %q takes no part in this; leave it out", kind)
 	}
 }
 

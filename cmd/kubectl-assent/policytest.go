@@ -295,10 +295,7 @@ func (o *policyTestOptions) printResult(r caseResult, out io.Writer) error {
 		_, err := fmt.Fprintf(out, "PASS  %s\n", r.Name)
 		return err
 	}
-	text := fmt.Sprintf("FAIL  %s\n      expected %s\n      got      %s\n", r.Name, r.Expected, r.Got)
-	for _, line := range r.Details {
-		text += "      " + line + "\n"
-	}
-	_, err := io.WriteString(out, text)
+	lines := slices.Concat([]string{"FAIL  " + r.Name, "expected " + r.Expected, "got      " + r.Got}, r.Details)
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n      "))
 	return err
 }

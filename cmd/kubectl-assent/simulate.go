@@ -92,6 +92,10 @@ func (o *simulateOptions) run(streams Streams) error {
 	if o.replay {
 		return o.replayAll(w, streams)
 	}
+	return o.decide(w, streams)
+}
+
+func (o *simulateOptions) decide(w *offline, streams Streams) error {
 	if o.call.tool == "" || o.call.arguments == "" || o.call.user == "" {
 		return errors.New("--tool, --arguments and --user are needed")
 	}

@@ -121,8 +121,10 @@ func TestSimulate_PrintsTheDecision(t *testing.T) {
 			"errors": []any{"default/p#0: line 1, column 53: attribute `typo` in context for Action::\"tool_call::refund\" not found; there are approved_fingerprint, has_human_approval, invocation, session"},
 		}},
 		"a policy that cannot be read": {policy: `permit`, stdin: `{"cents":5}`, code: 2, want: map[string]any{"decision": "Deny", "reason": "PolicyUnhealthy"}},
-		"groups": {policy: `permit (principal in k8s::Group::"b", action, resource);`, stdin: `{"cents":5}`,
-			args: []string{"--group", "a", "--group", "b"}, want: map[string]any{"decision": "Allow"}},
+		"groups": {
+			policy: `permit (principal in k8s::Group::"b", action, resource);`, stdin: `{"cents":5}`,
+			args: []string{"--group", "a", "--group", "b"}, want: map[string]any{"decision": "Allow"},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
