@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/audit"
 	"github.com/assent-dev/assent/internal/audit/verify"
 )
 
@@ -39,7 +40,7 @@ func newAuditCommand(streams Streams) *cobra.Command {
 		Use:   "audit",
 		Short: "Check and read the audit log",
 		Long: "Check and read the audit log: a directory, or a URL behind which a web server shows it.\n" +
-			"Only the public keys are needed; no cluster is asked.",
+			"Only the public keys are needed; no cluster is asked, except by verify --cluster.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -93,6 +94,10 @@ type auditVerifyOptions struct {
 	auditOptions
 	checkpoint string
 	save       string
+	objects    string
+	cluster    bool
+	kubeconfig string
+	joined     *joined
 }
 
 func newAuditVerifyCommand(streams Streams) *cobra.Command {
@@ -104,14 +109,22 @@ func newAuditVerifyCommand(streams Streams) *cobra.Command {
 			"with the first bad index, and the exit code is 2.\n\n" +
 			"A log that was cut back to an earlier state looks whole by itself. To notice it, remember the\n" +
 			"checkpoint of each check with --save, in a place that does not share the log's fate, and pass it\n" +
-			"to the next one with --checkpoint. A file may hold several checkpoints, one after the other.",
+			"to the next one with --checkpoint. A file may hold several checkpoints, one after the other.\n\n" +
+			"With --cluster, or with --objects and what \"kubectl get toolproposals -A -o json\" printed after the\n" +
+			"log was copied, the calls are compared with the records: calls without a record and records without\n" +
+			"a call are findings.",
 		Example: "  kubectl assent audit verify /var/lib/assent/audit --key assent.pub\n" +
-			"  kubectl assent audit verify https://audit.example.com/ --key assent.pub --checkpoint seen --save seen",
+			"  kubectl assent audit verify https://audit.example.com/ --key assent.pub --checkpoint seen --save seen\n" +
+			"  kubectl assent audit verify /var/lib/assent/audit --key assent.pub --cluster",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0], streams) },
 	}
 	o.addFlags(c)
 	c.Flags().StringVar(&o.checkpoint, "checkpoint", "", "file with remembered checkpoints that the log must contain")
+	c.Flags().StringVar(&o.objects, "objects", "", "file with the cluster's ToolProposals to compare with the log, or - for standard input")
+	c.Flags().BoolVar(&o.cluster, "cluster", false, "compare the log with the ToolProposals of the cluster")
+	c.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "path of the kubeconfig file for --cluster")
+	c.MarkFlagsMutuallyExclusive("objects", "cluster")
 	c.Flags().StringVar(&o.save, "save", "", "file to remember this log's checkpoint in, when nothing is wrong")
 	return c
 }
@@ -131,9 +144,24 @@ func (o *auditVerifyOptions) run(c *cobra.Command, location string, streams Stre
 			return err
 		}
 	}
-	report, err := verify.Log(c.Context(), src, verify.Options{Keys: keys, Origin: o.origin, Remembered: remembered})
+	records := completeness{}
+	report, err := verify.Log(c.Context(), src, verify.Options{Keys: keys, Origin: o.origin, Remembered: remembered, Visit: func(index uint64, e *audit.Entry) error {
+		if o.objects != "" || o.cluster {
+			records.visit(index, e)
+		}
+		return nil
+	}})
 	if err != nil {
 		return err
+	}
+	// With a log that is not whole, calls would be blamed for its damage.
+	if report.OK() && (o.objects != "" || o.cluster) {
+		calls, err := o.readCalls(c.Context(), streams)
+		if err != nil {
+			return err
+		}
+		together := records.join(calls, report)
+		o.joined = &together
 	}
 	if err := o.print(report, streams.Out); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
@@ -155,11 +183,12 @@ type verdict struct {
 	OK       bool            `json:"ok"`
 	FirstBad *verify.Finding `json:"firstBad"`
 	*verify.Report
+	Joined *joined `json:"joined,omitempty"`
 }
 
 func (o *auditVerifyOptions) print(r *verify.Report, out io.Writer) error {
 	if o.output == outputJSON {
-		return encodeLine(out, verdict{OK: r.OK(), FirstBad: r.FirstBad(), Report: r})
+		return encodeLine(out, verdict{OK: r.OK(), FirstBad: r.FirstBad(), Report: r, Joined: o.joined})
 	}
 	p := printer{w: out}
 	p.line("log          %s", printable(r.Origin))
@@ -168,6 +197,9 @@ func (o *auditVerifyOptions) print(r *verify.Report, out io.Writer) error {
 	p.line("writers      %d, with %d numbers left out by failed writes", r.Writers, r.Skipped)
 	p.line("clock steps  %d", r.ClockSteps)
 	p.line("remembered   %d checkpoints agree", r.Remembered)
+	if j := o.joined; j != nil {
+		p.line("calls        %d compared with their records, %d newer than the log, %d ended and gone", j.Calls-j.Newer, j.Newer, j.Gone)
+	}
 	for _, f := range r.Findings {
 		p.line("finding      %s at index %d: %s", f.Reason, f.Index, printable(f.Detail))
 	}
