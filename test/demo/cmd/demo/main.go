@@ -45,6 +45,7 @@ func run(ctx context.Context) error {
 		{"(e) arguments with a duplicate key are refused at admission", d.duplicateKey},
 		{"(f) a receipt does not count for a proposal that was created again", d.recreated},
 		{"(g) the service saw exactly the calls that should have happened", d.ledger},
+		{"(h) the audit log proves what happened", d.proofs},
 	} {
 		d.heading(part.title)
 		if err := part.run(); err != nil {
