@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +22,9 @@ type facts struct {
 	proposal.Observed
 	contract *contract.Contract
 }
+
+// decisionTime bounds one answer of the policies. Running out of it denies.
+const decisionTime = 2 * time.Second
 
 // gather reads everything that a decision about the call rests on. With the
 // informers' reader it serves to move calls along; the commit point gathers
@@ -47,7 +51,10 @@ func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.Too
 		if approved {
 			call.Approved, call.ApprovedFingerprint = true, call.Fingerprint
 		}
-		return c.Policies.Decide(call, policy.Options{})
+		// Each of the two evaluations has its own time. The limits on texts and
+		// arguments keep a decision far below it.
+		deadline := c.Now().Add(decisionTime)
+		return c.Policies.Decide(call, policy.Options{Expired: func() bool { return c.Now().After(deadline) }})
 	}
 	return f, c.gatherReceipts(ctx, from, f)
 }
