@@ -32,6 +32,10 @@ type demo struct {
 	folder string
 	checks []check
 	images map[string]string
+	began  time.Time
+	// before is how many calls the service had seen, so that the demo can be
+	// shown again on a cluster that was kept.
+	before int
 }
 
 type check struct {
@@ -41,7 +45,7 @@ type check struct {
 }
 
 func newDemo(ctx context.Context) (*demo, error) {
-	d := &demo{ctx: ctx, kubectl: "kubectl", state: os.Getenv("ASSENT_STATE")}
+	d := &demo{ctx: ctx, began: time.Now(), kubectl: "kubectl", state: os.Getenv("ASSENT_STATE")}
 	if d.state != "" {
 		d.kubectl = filepath.Join(d.state, "bin", "kubectl")
 	}
@@ -133,7 +137,11 @@ func (d *demo) prepare() error {
 	if _, err := d.admin("-n", namespace, "rollout", "status", "deployment/ledger", "--timeout", patience.String()); err != nil {
 		return err
 	}
-	_, err := d.admin("-n", namespace, "wait", "--for=condition=Ready", "tm,tpol", "--all", "--timeout", patience.String())
+	if _, err := d.admin("-n", namespace, "wait", "--for=condition=Ready", "tm,tpol", "--all", "--timeout", patience.String()); err != nil {
+		return err
+	}
+	entries, err := d.entries()
+	d.before = len(entries)
 	return err
 }
 

@@ -25,7 +25,6 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	began := time.Now()
 	d, err := newDemo(ctx)
 	if err != nil {
 		return err
@@ -53,7 +52,7 @@ func run(ctx context.Context) error {
 		}
 	}
 	d.show()
-	failed := d.table(time.Since(began))
+	failed := d.table(time.Since(d.began))
 	d.lookAround()
 	if failed > 0 {
 		return fmt.Errorf("%d checks did not hold", failed)

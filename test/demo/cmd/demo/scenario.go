@@ -100,7 +100,7 @@ func (d *demo) duplicateKey() error {
 }
 
 func (d *demo) recreated() error {
-	const name = "scale-again"
+	name := fmt.Sprintf("scale-again-%d", d.began.Unix())
 	if _, err := d.propose("agent", name, "scale-service", `{"service": "web", "replicas": 5}`); err != nil {
 		return err
 	}
@@ -125,19 +125,28 @@ func (d *demo) recreated() error {
 	return nil
 }
 
-func (d *demo) ledger() error {
+// entry is what the service wrote down of one call.
+type entry struct{ Tool, Detail string }
+
+func (d *demo) entries() ([]entry, error) {
 	out, err := d.admin("get", "--raw", "/api/v1/namespaces/"+namespace+"/services/ledger:8080/proxy/entries")
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Entries []entry }
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		return nil, fmt.Errorf("reading the ledger: %w", err)
+	}
+	return answer.Entries, nil
+}
+
+func (d *demo) ledger() error {
+	entries, err := d.entries()
 	if err != nil {
 		return err
 	}
-	var answer struct {
-		Entries []struct{ Tool, Detail string }
-	}
-	if err := json.Unmarshal([]byte(out), &answer); err != nil {
-		return fmt.Errorf("reading the ledger: %w", err)
-	}
 	var seen []string
-	for _, e := range answer.Entries {
+	for _, e := range entries[min(d.before, len(entries)):] {
 		seen = append(seen, e.Tool+" "+e.Detail)
 	}
 	sort.Strings(seen)
