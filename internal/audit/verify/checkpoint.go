@@ -83,10 +83,6 @@ func SplitCheckpoints(data []byte) ([][]byte, error) {
 		if inSignatures && !signature {
 			out = append(out, []byte(current.String()))
 			current.Reset()
-			if strings.TrimSpace(line) == "" {
-				inSignatures = false
-				continue
-			}
 		}
 		inSignatures = signature
 		if current.Len() == 0 && strings.TrimSpace(line) == "" {

@@ -43,9 +43,6 @@ func Prove(ctx context.Context, src Source, keys *attest.Keyring, origin string,
 	if err != nil {
 		return nil, err
 	}
-	if index >= at.Size {
-		return nil, ErrNoSuchRecord
-	}
 	raw, err := NewReader(src, keys, at).raw(ctx, index)
 	if err != nil {
 		return nil, err

@@ -235,6 +235,24 @@ func TestReader_JoinsLargeRecords(t *testing.T) {
 	}
 }
 
+func TestReader_RefusesDamagedParts(t *testing.T) {
+	k := keys(t, 1)
+	entries := slices.Clone(genuine(t))
+	entries[302] = bytes.Replace(entries[302], []byte(`"payload":"e`), []byte(`"payload":"f`), 1)
+	src := verify.DirSource(writeLog(t, k, entries))
+	text, err := src.ReadCheckpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cp, err := verify.ParseCheckpoint(text, k, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := verify.NewReader(src, k, cp).Entry(t.Context(), 304); attest.ReasonOf(err) != attest.ReasonBadSignature {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestReader_RefusesPartsThatDoNotComeBefore(t *testing.T) {
 	k := keys(t, 1)
 	b := newBuilder(t, k).open("a")

@@ -139,12 +139,13 @@ func TestParseCheckpoint_RefusesOtherNotes(t *testing.T) {
 	valid := string(newTree(t, nil).checkpoint(t, k, origin))
 	sign := func(text string) []byte { return signNote(t, k, text) }
 	tests := map[string][]byte{
-		"an extension line":     sign(origin + "\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\nmore\n"),
-		"a short root":          sign(origin + "\n0\nAAAA\n"),
-		"no size":               sign(origin + "\n\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n"),
-		"only a name":           sign(origin + "\n"),
-		"a name with a space":   []byte("two words" + strings.TrimPrefix(valid, origin)),
-		"nothing but new lines": []byte("\n\n\n"),
+		"an extension line":       sign(origin + "\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\nmore\n"),
+		"a short root":            sign(origin + "\n0\nAAAA\n"),
+		"no size":                 sign(origin + "\n\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n"),
+		"only a name":             sign(origin + "\n"),
+		"a name with a space":     []byte("two words" + strings.TrimPrefix(valid, origin)),
+		"nothing but new lines":   []byte("\n\n\n"),
+		"a signature without end": []byte(valid + "\u2014 witness " + strings.Repeat("AAAA", 17<<10) + "\n"),
 	}
 	for name, text := range tests {
 		if _, err := verify.ParseCheckpoint(text, k, ""); !errors.Is(err, verify.ErrCheckpointMalformed) {
