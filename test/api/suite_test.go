@@ -59,6 +59,7 @@ type apiServer struct {
 	contracts *proposal.Compiler
 	clock     *clock
 	hooks     hooks
+	noop      noop
 }
 
 func TestMain(m *testing.M) {
@@ -141,13 +142,19 @@ func (s *apiServer) startAdmission(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	mgr.GetWebhookServer().Register(noopMutate, s.noop.handler())
+	mgr.GetWebhookServer().Register(noopValidate, s.noop.handler())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		return <-stopped
 	}
 	base := "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	return s.hooks.load(base, ca, s.admin)
+	if err := s.hooks.load(base, ca, s.admin); err != nil {
+		return err
+	}
+	s.noop.load(s.hooks, base)
+	return nil
 }
 
 // hooks are the webhook configurations, which some tests take away.
