@@ -24,9 +24,9 @@ CLUSTER := $(BIN)/assent-cluster
 HELM    := $(BIN)/helm
 export HELM
 
-# Packages whose tests need nothing but Go. Those of test/api need an API
-# server, those of test/e2e a whole cluster.
-UNIT = $$(go list ./... | grep -Ev '/test/(api|e2e)(/|$$)')
+# Packages whose tests need nothing but Go. Those of test/api and test/fault
+# need an API server, those of test/e2e a whole cluster.
+UNIT = $$(go list ./... | grep -Ev '/test/(api|fault|e2e)(/|$$)')
 # test/cluster is a module of its own. Its command assent-kube is Kubernetes
 # itself, which is compiled only when a cluster is wanted.
 CLUSTER_PACKAGES := ./lifecycle/... ./cmd/assent-cluster/...
@@ -58,16 +58,17 @@ test-unit: $(HELM) ## Run the tests that need nothing but Go.
 
 .PHONY: test-api
 test-api: $(CLUSTER) ## Run the API tests against a control plane started for them.
-	$(CLUSTER) run --control-plane-only -- go test -count=1 ./test/api/...
+	$(CLUSTER) run --control-plane-only -- go test -count=1 -p 1 ./test/api/... ./test/fault/...
 
 .PHONY: test-e2e
 test-e2e: images $(HELM) ## Run the end-to-end tests on the development cluster, or on the one KUBECONFIG names.
 	hack/on-cluster.sh go test -count=1 -timeout 40m ./test/e2e/...
 
 .PHONY: test-long
-test-long: $(HELM) ## Run the unit tests under the race detector with their long cases, then fuzz each target for LONG_FUZZ (5m).
+test-long: $(HELM) $(CLUSTER) ## Run the unit tests under the race detector with their long cases, every fault at every step, then fuzz each target for LONG_FUZZ (5m).
 	CGO_ENABLED=1 ASSENT_LONG_TESTS=1 go test -race -timeout 90m $(UNIT)
 	cd test/cluster && CGO_ENABLED=1 go test -race $(CLUSTER_PACKAGES)
+	ASSENT_LONG_TESTS=1 $(CLUSTER) run --control-plane-only -- go test -count=1 -timeout 60m ./test/fault/...
 	hack/fuzz.sh $(LONG_FUZZ)
 
 .PHONY: fuzz-short

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -181,9 +183,24 @@ func (r *ProposalReconciler) ensureNetwork(ctx context.Context, p *v1alpha1.Tool
 		return fmt.Errorf("building the network policies of %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	for _, policy := range policies {
-		if err := r.Client.Create(ctx, policy); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating NetworkPolicy %s/%s: %w", policy.Namespace, policy.Name, err)
+		if err := r.ensurePolicy(ctx, policy); err != nil {
+			return fmt.Errorf("isolating the Pod of %s/%s by NetworkPolicy %s: %w", p.Namespace, p.Name, policy.Name, err)
 		}
 	}
 	return nil
+}
+
+// ensurePolicy creates a NetworkPolicy, or puts one back that somebody
+// changed. Calls share policies, so most find theirs as it must be.
+func (r *ProposalReconciler) ensurePolicy(ctx context.Context, want *networkingv1.NetworkPolicy) error {
+	live := &networkingv1.NetworkPolicy{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), live)
+	if apierrors.IsNotFound(err) {
+		return client.IgnoreAlreadyExists(r.Client.Create(ctx, want))
+	}
+	if err != nil || apiequality.Semantic.DeepEqual(live.Spec, want.Spec) {
+		return err
+	}
+	live.Spec = want.Spec
+	return r.Client.Update(ctx, live)
 }

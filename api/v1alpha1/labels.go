@@ -12,6 +12,9 @@ const (
 	LabelTool = "assent.dev/tool"
 	// LabelRun marks the Pods that the default-deny NetworkPolicy selects.
 	LabelRun = "assent.dev/run"
+	// LabelEgress is on every Pod of a call and names what the network lets it
+	// reach. Pods that may reach the same share one NetworkPolicy.
+	LabelEgress = "assent.dev/egress"
 	// LabelExecutionNamespace, on the namespace that proposals are made in,
 	// names the namespace its Jobs run in. It counts only if that namespace
 	// carries LabelServes with the first one's name.

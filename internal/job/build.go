@@ -66,8 +66,15 @@ func Build(in Input) (*batchv1.Job, error) {
 		v1alpha1.LabelTool:        toolLabel(in.Tool),
 		v1alpha1.LabelRun:         RunLabelValue,
 	}
+	egress, err := in.egress()
+	if err != nil {
+		return nil, err
+	}
 	podLabels := maps.Clone(labels)
 	maps.Copy(podLabels, optOutLabels)
+	if podLabels[v1alpha1.LabelEgress], err = egressLabel(egress); err != nil {
+		return nil, err
+	}
 
 	job := &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},

@@ -17,8 +17,7 @@ const (
 
 var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 
-// Name is the name of the Job, and of the call's NetworkPolicy, for the seal
-// with this ID. Two objects that carry one seal, of which one must be a copy,
+// Name is the name of the Job for the seal with this ID. Two objects that carry one seal, of which one must be a copy,
 // therefore meet in one Job. The name is a DNS label that leaves room for the
 // suffix of a Pod's name.
 func Name(sealID string) string {

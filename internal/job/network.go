@@ -4,6 +4,9 @@
 package job
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -19,6 +22,9 @@ import (
 
 // DefaultDenyName is the name of the policy that closes a namespace's calls.
 const DefaultDenyName = "assent-default-deny"
+
+// egressNamePrefix begins the names of the policies that open the network.
+const egressNamePrefix = "assent-egress-"
 
 // linkLocal ranges hold what only the node itself should reach, above all the
 // metadata services of clouds, which hand out the node's credentials.
@@ -41,9 +47,13 @@ func DefaultDeny(namespace string) *networkingv1.NetworkPolicy {
 	}
 }
 
-// NetworkPolicies returns the namespace's [DefaultDeny] and the policy of one
-// call: the execution service, the manifest's egress, and the cluster's name
-// servers if the manifest allows them. Both must exist before the Job.
+// NetworkPolicies returns the namespace's [DefaultDeny] and the policy of the
+// call's Pod: the execution service, the manifest's egress, and the cluster's
+// name servers if the manifest allows them. Both must exist before the Job.
+//
+// The second one belongs to no call: all that may reach the same share it, by
+// a name and a label that are made of what it says. What one Pod may reach
+// therefore never changes under it, and a call needs no policy of its own.
 func NetworkPolicies(in Input) ([]*networkingv1.NetworkPolicy, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -51,7 +61,32 @@ func NetworkPolicies(in Input) ([]*networkingv1.NetworkPolicy, error) {
 	if in.Endpoint.Namespace == "" || len(in.Endpoint.PodLabels) == 0 || in.Endpoint.Port <= 0 {
 		return nil, fmt.Errorf("building a NetworkPolicy: endpoint.namespace, podLabels and port must be set")
 	}
-	egress := []networkingv1.NetworkPolicyEgressRule{{
+	egress, err := in.egress()
+	if err != nil {
+		return nil, err
+	}
+	label, err := egressLabel(egress)
+	if err != nil {
+		return nil, err
+	}
+	open := &networkingv1.NetworkPolicy{
+		TypeMeta:   networkPolicyType(),
+		ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: egressNamePrefix + label},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{
+				v1alpha1.LabelRun:    RunLabelValue,
+				v1alpha1.LabelEgress: label,
+			}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
+			Egress:      egress,
+		},
+	}
+	return []*networkingv1.NetworkPolicy{DefaultDeny(in.Namespace), open}, nil
+}
+
+// egress is what the call's Pod may reach.
+func (in Input) egress() ([]networkingv1.NetworkPolicyEgressRule, error) {
+	rules := []networkingv1.NetworkPolicyEgressRule{{
 		To:    []networkingv1.NetworkPolicyPeer{pods(in.Endpoint.Namespace, in.Endpoint.PodLabels)},
 		Ports: tcp(in.Endpoint.Port),
 	}}
@@ -60,29 +95,24 @@ func NetworkPolicies(in Input) ([]*networkingv1.NetworkPolicy, error) {
 		if err != nil {
 			return nil, fmt.Errorf("building a NetworkPolicy: execution.egress[%d]: %w", i, err)
 		}
-		egress = append(egress, networkingv1.NetworkPolicyEgressRule{
+		rules = append(rules, networkingv1.NetworkPolicyEgressRule{
 			To: []networkingv1.NetworkPolicyPeer{peer}, Ports: tcp(rule.Ports...),
 		})
 	}
 	if in.Execution.AllowDNS {
-		egress = append(egress, in.dns())
+		rules = append(rules, in.dns())
 	}
-	labels := map[string]string{v1alpha1.LabelProposalUID: string(in.Proposal.UID), v1alpha1.LabelTool: toolLabel(in.Tool)}
-	call := &networkingv1.NetworkPolicy{
-		TypeMeta: networkPolicyType(),
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: in.Namespace, Name: Name(in.SealID), Labels: labels, OwnerReferences: in.owners(),
-		},
-		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{
-				v1alpha1.LabelRun:         RunLabelValue,
-				v1alpha1.LabelProposalUID: string(in.Proposal.UID),
-			}},
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
-			Egress:      egress,
-		},
+	return rules, nil
+}
+
+// egressLabel is the value of LabelEgress for a set of rules.
+func egressLabel(rules []networkingv1.NetworkPolicyEgressRule) (string, error) {
+	text, err := json.Marshal(rules)
+	if err != nil {
+		return "", fmt.Errorf("encoding egress rules: %w", err)
 	}
-	return []*networkingv1.NetworkPolicy{DefaultDeny(in.Namespace), call}, nil
+	sum := sha256.Sum256(append([]byte("assent.dev/egress/v1\n"), text...))
+	return hex.EncodeToString(sum[:20]), nil
 }
 
 func networkPolicyType() metav1.TypeMeta {

@@ -54,12 +54,20 @@ func TestNetworkPolicies_OpenTheExecutionServiceAloneByDefault(t *testing.T) {
 	}
 }
 
-func TestNetworkPolicies_SelectThePodOfTheCallAndNoOther(t *testing.T) {
+func TestNetworkPolicies_SelectThePodsThatMayReachTheSameAndNoOther(t *testing.T) {
 	t.Parallel()
 	in := commandInput()
+	same := commandInput()
+	same.Proposal.UID, same.Proposal.Name = "another", "another"
 	other := commandInput()
-	other.Proposal.UID = "another"
+	other.Execution.Egress = []contract.EgressRule{{CIDR: "192.0.2.0/24", Ports: []int32{443}}}
 	deny, call := policies(t, in)
+	if _, shared := policies(t, same); !cmp.Equal(shared, call) {
+		t.Errorf("two calls that may reach the same have two policies:\n%s", cmp.Diff(call, shared))
+	}
+	if _, wider := policies(t, other); wider.Name == call.Name {
+		t.Error("two calls that may reach different things have one policy")
+	}
 	mine, others := mustBuild(t, in).Spec.Template.Labels, mustBuild(t, other).Spec.Template.Labels
 	for name, tc := range map[string]struct {
 		policy *networkingv1.NetworkPolicy
@@ -70,6 +78,7 @@ func TestNetworkPolicies_SelectThePodOfTheCallAndNoOther(t *testing.T) {
 		"default deny selects any call":  {deny, others, true},
 		"default deny leaves others be":  {deny, map[string]string{"app": "x"}, false},
 		"the call's policy selects it":   {call, mine, true},
+		"and a call of the same reach":   {call, mustBuild(t, same).Spec.Template.Labels, true},
 		"and no other call":              {call, others, false},
 	} {
 		selector, err := metav1.LabelSelectorAsSelector(&tc.policy.Spec.PodSelector)

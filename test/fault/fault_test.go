@@ -1,0 +1,246 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+)
+
+// long says that everything is to be run, not only the short set.
+func long() bool { return os.Getenv("ASSENT_LONG_TESTS") != "" }
+
+const (
+	// maxPasses bounds how often the controller looks at a call while no
+	// runner is at work; after idlePasses without one, time must pass.
+	maxPasses, idlePasses = 60, 10
+	// patience bounds a call in real time, for a machine that is busy.
+	patience = 2 * time.Minute
+)
+
+// overtake lets another replica look at every call once.
+func (w *world) overtake() {
+	second := w.newOperator()
+	for _, key := range w.keys() {
+		_ = second.step(key)
+	}
+}
+
+func (w *world) keys() []types.NamespacedName {
+	var list v1alpha1.ToolProposalList
+	if err := admin.List(w.ctx, &list, client.InNamespace(w.namespace)); err != nil {
+		w.t.Errorf("listing proposals: %v", err)
+	}
+	var out []types.NamespacedName
+	for i := range list.Items {
+		out = append(out, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return out
+}
+
+// follow runs one call to its end. An operator that a fault has ended is
+// followed by a new one, as a Deployment would.
+func (w *world) follow(p *v1alpha1.ToolProposal, frozen bool) *v1alpha1.ToolProposal {
+	w.t.Helper()
+	key := client.ObjectKeyFromObject(p)
+	begun := time.Now()
+	for pass := 0; pass < maxPasses && time.Since(begun) < patience; pass++ {
+		o := w.operator(frozen)
+		_ = o.step(key)
+		w.kubelet()
+		now := &v1alpha1.ToolProposal{}
+		if err := admin.Get(w.ctx, key, now); err != nil {
+			w.t.Fatal(err)
+		}
+		switch {
+		case now.Status.Phase.Terminal():
+			w.settle(key)
+			return now
+		case w.active.Load() > 0:
+			// A runner is at work: no time passes but its own.
+			pass = 0
+			time.Sleep(10 * time.Millisecond)
+		case pass > idlePasses:
+			// Nothing moves by itself any more: time must.
+			w.advance(time.Minute)
+		}
+	}
+	w.t.Fatalf("%s did not end", p.Name)
+	return nil
+}
+
+// settle looks at an ended call a few times more: nothing may change.
+func (w *world) settle(key types.NamespacedName) {
+	for range 3 {
+		_ = w.operator(false).step(key)
+		w.kubelet()
+	}
+	w.runners.Wait()
+}
+
+func (w *world) operator(frozen bool) *operator {
+	w.mu.Lock()
+	o := w.serving
+	w.mu.Unlock()
+	if o != nil && o.alive() {
+		return o
+	}
+	o = w.newOperator()
+	if frozen {
+		o.frozen = map[types.NamespacedName]*v1alpha1.ToolProposal{}
+	}
+	w.mu.Lock()
+	w.serving = o
+	w.mu.Unlock()
+	return o
+}
+
+func (w *world) wantSound() {
+	w.t.Helper()
+	w.mu.Lock()
+	calls := w.calls
+	w.mu.Unlock()
+	lines := w.record.all()
+	if broken := check(lines, calls); len(broken) > 0 {
+		w.t.Errorf("%s", strings.Join(broken, "\n"))
+		for i, l := range lines {
+			w.t.Logf("%3d %s %s %s/%s %s", i, l.kind, l.detail, l.phase, l.reason, l.value)
+		}
+	}
+}
+
+// operations are those of a call to which nothing happens.
+func operations(t *testing.T, approval bool) []string {
+	t.Helper()
+	w := newWorld(t, approval)
+	p := w.follow(w.propose(), false)
+	w.wantSound()
+	if got, want := string(p.Status.Phase)+"/"+p.Status.Reason, "Succeeded/Succeeded"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	return w.faults.seen
+}
+
+// ways is whether people are asked, which adds writes.
+var ways = map[string]bool{"allowed by policy": false, "approved by a person": true}
+
+// Every operation of a call goes wrong once in every way; in the short set, in
+// two of the four, which differ from one operation to the next.
+func TestCall_KeepsItsInvariantsWhateverGoesWrongOnce(t *testing.T) {
+	for name, approval := range ways {
+		if !approval && !long() {
+			// The approved call makes all the writes of the other and more.
+			continue
+		}
+		names := operations(t, approval)
+		for i, operation := range names {
+			for k, e := range effects {
+				if !long() && k%2 != i%2 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s %d, %s", name, e, i+1, operation), func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t, approval)
+					w.faults.at, w.faults.effect = i+1, e
+					p := w.follow(w.propose(), false)
+					w.wantSound()
+					// One fault never costs the call: it is resumed.
+					if got, want := string(p.Status.Phase)+"/"+p.Status.Reason, "Succeeded/Succeeded"; got != want {
+						t.Errorf("got %s, want %s: %s", got, want, p.Status.Message)
+					}
+				})
+			}
+		}
+	}
+}
+
+// An informer that shows a call for ever as it was first must not let anything
+// happen twice. Only the commit point acts on it, and that looks for itself.
+func TestCall_WithAFrozenCache_IsGrantedOnce(t *testing.T) {
+	w := newWorld(t, true)
+	p := w.propose()
+	key := client.ObjectKeyFromObject(p)
+	stale := w.newOperator()
+	stale.frozen = map[types.NamespacedName]*v1alpha1.ToolProposal{}
+	w.mu.Lock()
+	w.serving = stale
+	w.mu.Unlock()
+	for range 20 {
+		_ = stale.step(key)
+		w.kubelet()
+	}
+	w.runners.Wait()
+	stale.die()
+	w.follow(p, false)
+	w.wantSound()
+}
+
+// Three replicas without a leader look at all calls in any order.
+func TestReplicas_WithoutALeader_RunEachCallOnce(t *testing.T) {
+	n := 50
+	if long() {
+		n = 500
+	}
+	w := newWorld(t, true)
+	for range n {
+		w.propose()
+	}
+	keys := w.keys()
+	w.operator(false)
+	var replicas sync.WaitGroup
+	for i := range 3 {
+		o := w.newOperator()
+		random := rand.New(rand.NewPCG(1, uint64(i)))
+		replicas.Go(func() {
+			for range maxPasses {
+				open := 0
+				for _, k := range random.Perm(len(keys)) {
+					if w.open(keys[k]) {
+						open++
+						_ = o.step(keys[k])
+					}
+				}
+				if open == 0 {
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { replicas.Wait(); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		case <-time.After(20 * time.Millisecond):
+			w.kubelet()
+		}
+	}
+	w.runners.Wait()
+	w.wantSound()
+	succeeded := 0
+	for _, l := range w.record.all() {
+		if l.kind == effected {
+			succeeded++
+		}
+	}
+	if succeeded != n {
+		t.Errorf("%d of %d calls had their effect", succeeded, n)
+	}
+}
+
+func (w *world) open(key types.NamespacedName) bool {
+	p := &v1alpha1.ToolProposal{}
+	return admin.Get(w.ctx, key, p) == nil && !p.Status.Phase.Terminal()
+}
