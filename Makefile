@@ -110,6 +110,7 @@ verify: generate lint chart ## Check that generated files are committed, formatt
 	go vet ./...
 	cd test/cluster && go vet $(CLUSTER_PACKAGES)
 	go test ./hack/...
+	hack/coverage.sh
 	go mod tidy -diff
 	cd test/cluster && go mod tidy -diff
 	cd hack/lint && go mod tidy -diff
