@@ -83,7 +83,10 @@ func (r *ProposalReconciler) tampered(ctx context.Context, p *v1alpha1.ToolPropo
 	if err := r.record(ctx, next, alarm, ""); err != nil {
 		return r.auditUnavailable(ctx, p, err)
 	}
-	return ctrl.Result{}, r.writeStatus(ctx, p, next)
+	if err := r.writeStatus(ctx, p, next); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.releaseJob(ctx, next)
 }
 
 func (r *ProposalReconciler) applyStep(ctx context.Context, state *run, step proposal.Step) (ctrl.Result, error) {

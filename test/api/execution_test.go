@@ -544,6 +544,11 @@ func TestStoredResult_ThatSomebodyElseWrote_EndsAsTampered(t *testing.T) {
 			if got, want := outcome(f.step(p)), "Indeterminate/StatusTampered"; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
+			for _, j := range f.liveJobs() {
+				if j.Name == p.Status.Dispatch.JobName {
+					t.Error("its Job runs on")
+				}
+			}
 		})
 	}
 }
