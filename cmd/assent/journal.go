@@ -72,7 +72,10 @@ func (j *journal) Start(ctx context.Context) error {
 			err = j.noteEpoch(ctx, l)
 		}
 		if err == nil {
-			return j.keep(ctx, l)
+			if err := j.keep(ctx, l); err != nil || ctx.Err() != nil {
+				return err
+			}
+			continue
 		}
 		if l != nil {
 			err = errors.Join(err, l.Close(ctx))
@@ -105,10 +108,17 @@ func (j *journal) noteEpoch(ctx context.Context, l *log.Log) error {
 	return storeEpoch(ctx, file, j.epoch)
 }
 
-// keep serves the log until the context ends.
+// keep serves the log until the context ends or the signing key was rotated: a
+// log signs with the keys that it was opened with, and must be opened anew.
 func (j *journal) keep(ctx context.Context, l *log.Log) error {
+	signing := j.keys().SigningKeyID()
 	j.open.Store(l)
-	<-ctx.Done()
+	for ctx.Err() == nil && j.keys().SigningKeyID() == signing {
+		select {
+		case <-ctx.Done():
+		case <-time.After(journalRetry):
+		}
+	}
 	j.open.Store(nil)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.timeout)
 	defer cancel()
