@@ -46,6 +46,10 @@ func (e *Events) BatchEnded(p *v1alpha1.ToolProposal) {
 	e.emit(p, kind, c.Reason, c.Message)
 }
 
+// maxNote is what the API server accepts of an Event. A decision can name more
+// policies than fit; the status has them.
+const maxNote = 1024
+
 func (e *Events) emit(o runtime.Object, kind, reason, message string) {
-	e.Recorder.Eventf(o, nil, kind, reason, "Decide", "%s", message)
+	e.Recorder.Eventf(o, nil, kind, reason, "Decide", "%s", cut(message, maxNote))
 }

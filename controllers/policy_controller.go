@@ -27,6 +27,8 @@ import (
 // change of one manifest can make any policy there fit or not.
 type PolicyReconciler struct {
 	*Config
+	// Limits bound texts and sets; a limit that is not positive is the default.
+	Limits policy.Limits
 
 	// change is held from reading the objects until what was made of them is in
 	// force: loading at the start and a first reconciliation happen at once, and
@@ -78,7 +80,7 @@ func (r *PolicyReconciler) Load(ctx context.Context) error {
 }
 
 func (r *PolicyReconciler) load(ctx context.Context) error {
-	set, err := policy.NewSet(policy.DefaultLimits())
+	set, err := policy.NewSet(r.Limits)
 	if err != nil {
 		return fmt.Errorf("making an empty policy set: %w", err)
 	}
@@ -173,7 +175,7 @@ func (r *PolicyReconciler) rebuild(ctx context.Context, set *policy.Set, namespa
 	made := versions{}
 	var compiled []*policy.Compiled
 	for _, o := range objects {
-		one, _ := policy.Compile(proposal.PolicySource(o.namespace, o.object.GetName(), o.spec), policy.DefaultLimits())
+		one, _ := policy.Compile(proposal.PolicySource(o.namespace, o.object.GetName(), o.spec), r.Limits)
 		compiled = append(compiled, one)
 		made[o.object.GetUID()] = o.object.GetGeneration()
 	}

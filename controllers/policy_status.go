@@ -27,14 +27,20 @@ func (r *PolicyReconciler) tell(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	set := r.Policies.Load()
+	set, limit := r.Policies.Load(), r.Limits.Objects
+	if limit <= 0 {
+		limit = policy.DefaultObjects
+	}
 	for _, o := range objects {
 		if !r.knows(namespace, o.object) {
 			// Its own event is on the way; what is known is about another text.
 			continue
 		}
 		key := policy.Key{Namespace: o.namespace, Name: o.object.GetName()}
-		next := policyStatus(set.Report(key), o, len(objects))
+		next := policyStatus(set.Report(key), o)
+		if len(objects) > limit {
+			setTooMany(&next, len(objects), limit)
+		}
 		if apiequality.Semantic.DeepEqual(*o.status, next) {
 			continue
 		}
@@ -54,9 +60,8 @@ func (r *PolicyReconciler) knows(namespace string, o client.Object) bool {
 	return ok && generation == o.GetGeneration()
 }
 
-// policyStatus words a report. Others is how many policies there are beside the
-// object and with it, in its namespace or in the cluster.
-func policyStatus(report policy.Report, o policyObject, others int) v1alpha1.PolicyStatus {
+// policyStatus words a report.
+func policyStatus(report policy.Report, o policyObject) v1alpha1.PolicyStatus {
 	next := *o.status.DeepCopy()
 	next.ObservedGeneration = o.object.GetGeneration()
 	next.Policies, next.Problems, next.Warnings = int32(report.Policies), nil, nil
@@ -74,14 +79,11 @@ func policyStatus(report policy.Report, o policyObject, others int) v1alpha1.Pol
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: o.object.GetGeneration(),
 	}
-	switch limit := policy.DefaultLimits().Objects; {
+	switch {
 	case problems > 0 && report.Policies == 0:
 		condition.Reason, condition.Message = v1alpha1.ReasonSyntaxError, problemsText(next.Problems, problems)
 	case problems > 0:
 		condition.Reason, condition.Message = v1alpha1.ReasonValidationFailed, problemsText(next.Problems, problems)
-	case others > limit:
-		condition.Reason = v1alpha1.ReasonLimitExceeded
-		condition.Message = fmt.Sprintf("there are %d policy objects where %d are the limit, and no call is permitted: merge or delete some", others, limit)
 	default:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, v1alpha1.ReasonReady, "the policies are in force"
 		if warnings > 0 {
@@ -91,6 +93,16 @@ func policyStatus(report policy.Report, o policyObject, others int) v1alpha1.Pol
 	condition.Message = shorten(condition.Message)
 	meta.SetStatusCondition(&next.Conditions, condition)
 	return next
+}
+
+// setTooMany says of an object in whose namespace, or in the cluster, there are
+// too many that it is one of them. What else is wrong with it stays listed.
+func setTooMany(s *v1alpha1.PolicyStatus, count, limit int) {
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonLimitExceeded,
+		Message:            fmt.Sprintf("there are %d policy objects where %d are the limit, and no call is permitted: merge or delete some", count, limit),
+		ObservedGeneration: s.ObservedGeneration,
+	})
 }
 
 func appendBounded(list []v1alpha1.PolicyProblem, p v1alpha1.PolicyProblem) []v1alpha1.PolicyProblem {

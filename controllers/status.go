@@ -18,10 +18,13 @@ import (
 	"github.com/assent-dev/assent/internal/proposal"
 )
 
+// maxMessage is what the CRD accepts of status.message.
+const maxMessage = 4096
+
 // setPlan writes a plan into the status. It touches nothing but the status.
 func setPlan(p *v1alpha1.ToolProposal, plan proposal.Plan, now time.Time) {
 	s := &p.Status
-	s.Phase, s.Reason, s.Message = plan.Phase, plan.Reason, plan.Message
+	s.Phase, s.Reason, s.Message = plan.Phase, plan.Reason, cut(plan.Message, maxMessage)
 	s.ObservedGeneration = p.Generation
 	setDecision(p, plan, now)
 	if plan.Approval != nil {
@@ -52,7 +55,7 @@ func setDecision(p *v1alpha1.ToolProposal, plan proposal.Plan, now time.Time) {
 		return
 	}
 	next := &v1alpha1.Decision{
-		Answer: string(d.Answer), Reason: string(d.Reason), Policies: d.Policies,
+		Answer: string(d.Answer), Reason: string(d.Reason), Policies: d.Policies[:min(len(d.Policies), maxPolicies)],
 		NearMisses: nearMisses(d), Errors: evaluationErrors(d), PolicySetDigest: d.SetDigest,
 		Time: metav1.Time{Time: now},
 	}
@@ -65,11 +68,15 @@ func setDecision(p *v1alpha1.ToolProposal, plan proposal.Plan, now time.Time) {
 		}
 	}
 	p.Status.Decision = next
-	setCondition(p, v1alpha1.ConditionDecided, metav1.ConditionTrue, conditionReason(d.Reason), "the policy's answer is "+string(d.Answer))
+	setCondition(p, v1alpha1.ConditionDecided, metav1.ConditionTrue, conditionReason(d.Reason), shorten(string(d.Answer)+": "+d.Message))
 }
 
 // maxExplained bounds what the status says of each kind of explanation.
 const maxExplained = 32
+
+// maxPolicies bounds the policies that the status names of those that
+// determined an answer. The audit record has all of them.
+const maxPolicies = 256
 
 func nearMisses(d policy.Decision) []string {
 	var out []string

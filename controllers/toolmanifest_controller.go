@@ -100,11 +100,16 @@ func compileReason(problem error) string {
 // maxConditionMessage is what metav1.Condition allows.
 const maxConditionMessage = 32768
 
-func shorten(text string) string {
-	if len(text) > maxConditionMessage {
-		return strings.ToValidUTF8(text[:maxConditionMessage], "")
+func shorten(text string) string { return cut(text, maxConditionMessage) }
+
+// cut shortens a text to a number of bytes, between two characters, and shows
+// that it did.
+func cut(text string, limit int) string {
+	const mark = "…"
+	if len(text) <= limit {
+		return text
 	}
-	return text
+	return strings.ToValidUTF8(text[:limit-len(mark)], "") + mark
 }
 
 // approvalText says in one word or two who must approve.

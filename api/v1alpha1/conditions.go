@@ -129,8 +129,9 @@ const (
 	ReasonContractChanged = "ContractChanged"
 	// ReasonToolNotReady says that the tool's manifest is missing or not Ready.
 	ReasonToolNotReady = "ToolNotReady"
-	// ReasonPolicyChanged says that the policies allowed the call once and do
-	// not any more.
+	// ReasonPolicyChanged says that people had approved the call when the
+	// policies changed, and that they do not permit it any more. The condition
+	// Decided and status.decision have the policies' own reason.
 	ReasonPolicyChanged = "PolicyChanged"
 	// ReasonSessionInvalid says that the call's session is missing, expired,
 	// revoked, changed or another principal's.

@@ -135,18 +135,24 @@ func decidePolicy(o Observed, now time.Time) Plan {
 	case answer.Answer == policy.NeedsApproval:
 		return decideApproval(o, plan, now)
 	}
-	plan.Phase, plan.Message = v1alpha1.PhaseDenied, denialMessage(answer)
-	return plan
+	return denied(o, plan, now)
 }
 
-func denialMessage(d policy.Decision) string {
+// denied ends a call that the policy denies. The reason is the policy's own,
+// unless people had approved the call under policies that let them: they are
+// told that it was not their decision that failed. What is wrong with a policy
+// is said in either case, since somebody must mend it.
+func denied(o Observed, plan Plan, now time.Time) Plan {
+	answer := *plan.Decision
+	plan.Phase, plan.Reason, plan.Message = v1alpha1.PhaseDenied, string(answer.Reason), answer.Message
+	before := o.Proposal.Status.Decision
 	switch {
-	case len(d.Errors) > 0:
-		return "policy could not be evaluated, which denies the call"
-	case len(d.Policies) > 0:
-		return fmt.Sprintf("denied by policy %s", d.Policies[0])
+	case answer.Reason != policy.ReasonForbidden && answer.Reason != policy.ReasonNoPolicyPermits:
+	case before == nil || before.Answer != string(policy.NeedsApproval) || before.PolicySetDigest == answer.SetDigest:
+	case JudgeReceipts(o.Keys, o.Proposal, o.Rules, o.Epoch, o.Receipts, now).Granted > 0:
+		plan.Reason, plan.Message = v1alpha1.ReasonPolicyChanged, "the policies changed after people approved the call: "+answer.Message
 	}
-	return "no policy permits the call"
+	return plan
 }
 
 func decideApproval(o Observed, plan Plan, now time.Time) Plan {
@@ -172,8 +178,7 @@ func decideApproval(o Observed, plan Plan, now time.Time) Plan {
 	answer := o.Policy(true)
 	plan.Decision = &answer
 	if answer.Answer != policy.Allow {
-		plan.Phase, plan.Reason, plan.Message = v1alpha1.PhaseDenied, string(answer.Reason), denialMessage(answer)
-		return plan
+		return denied(o, plan, now)
 	}
 	plan.Reason = v1alpha1.ReasonApproved
 	return grant(o, plan)

@@ -30,9 +30,9 @@ func answers(without, with policy.Decision) func(bool) policy.Decision {
 var (
 	allow     = policy.Decision{Answer: policy.Allow, Reason: policy.ReasonPermitted}
 	needs     = policy.Decision{Answer: policy.NeedsApproval, Reason: policy.ReasonApprovalRequired}
-	forbidden = policy.Decision{Answer: policy.Deny, Reason: policy.ReasonForbidden, Policies: []string{"agents/no#0"}}
-	broken    = policy.Decision{Answer: policy.Deny, Reason: policy.ReasonPolicyError, Errors: []policy.EvaluationError{{Policy: "agents/no#0", Message: "m"}}}
-	nothing   = policy.Decision{Answer: policy.Deny, Reason: policy.ReasonNoPolicyPermits}
+	forbidden = policy.Decision{Answer: policy.Deny, Reason: policy.ReasonForbidden, Message: "forbidden by policy agents/no#0", Policies: []string{"agents/no#0"}, SetDigest: "now"}
+	broken    = policy.Decision{Answer: policy.Deny, Reason: policy.ReasonPolicyError, Message: "policy agents/no#0: m", Errors: []policy.EvaluationError{{Policy: "agents/no#0", Message: "m"}}, SetDigest: "now"}
+	nothing   = policy.Decision{Answer: policy.Deny, Reason: policy.ReasonNoPolicyPermits, Message: "no policy permits the call", SetDigest: "now"}
 	notLoaded = policy.Decision{Answer: policy.Deny, Reason: policy.ReasonPolicySetNotLoaded}
 )
 
@@ -62,6 +62,11 @@ func newScene(t *testing.T) *scene {
 func (s *scene) receipt(name, approver string, edit ...func(*v1alpha1.ApprovalReceipt)) {
 	s.Helper()
 	s.o.Receipts = append(s.o.Receipts, proposal.ReceiptFacts{Receipt: receiptOf(s, s.keys, s.o.Proposal, name, approver, edit...), Authorized: true})
+}
+
+// before notes an answer that the policies gave earlier.
+func (s *scene) before(d policy.Decision, digest string) {
+	s.o.Proposal.Status.Decision = &v1alpha1.Decision{Answer: string(d.Answer), Reason: string(d.Reason), PolicySetDigest: digest}
 }
 
 func deny(r *v1alpha1.ApprovalReceipt) { r.Spec.Decision = v1alpha1.ReceiptDenied }
@@ -118,11 +123,11 @@ func TestDecide_EveryRow(t *testing.T) {
 		},
 		"a forbid denies and an approval does not help": {
 			func(s *scene) { s.o.Policy = answers(forbidden, forbidden); s.receipt("r", "alice") }, 0,
-			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "Forbidden", Message: "denied by policy agents/no#0", Decision: &forbidden},
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "Forbidden", Message: "forbidden by policy agents/no#0", Decision: &forbidden},
 		},
 		"a policy that cannot be evaluated denies": {
 			func(s *scene) { s.o.Policy = answers(broken, broken) }, 0,
-			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "PolicyError", Message: "policy could not be evaluated, which denies the call", Decision: &broken},
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "PolicyError", Message: "policy agents/no#0: m", Decision: &broken},
 		},
 		"no policy at all denies": {
 			func(s *scene) { s.o.Policy = answers(nothing, nothing) }, 0,
@@ -161,7 +166,35 @@ func TestDecide_EveryRow(t *testing.T) {
 		},
 		"the policy has the last word on an approved call": {
 			func(s *scene) { s.o.Policy = answers(needs, forbidden); s.receipt("r", "alice") }, 0,
-			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "Forbidden", Message: "denied by policy agents/no#0", Decision: &forbidden, ExpiresAt: hour},
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "Forbidden", Message: "forbidden by policy agents/no#0", Decision: &forbidden, ExpiresAt: hour},
+		},
+		"people are told that the policies changed after they approved": {
+			func(s *scene) {
+				s.before(needs, "then")
+				s.o.Policy = answers(forbidden, forbidden)
+				s.receipt("r", "alice")
+			}, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "PolicyChanged", Message: "the policies changed after people approved the call: forbidden by policy agents/no#0", Decision: &forbidden},
+		},
+		"so they are when the change comes with the last approval": {
+			func(s *scene) { s.before(needs, "then"); s.o.Policy = answers(needs, nothing); s.receipt("r", "alice") }, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "PolicyChanged", Message: "the policies changed after people approved the call: no policy permits the call", Decision: &nothing, ExpiresAt: hour},
+		},
+		"a change before anybody approved is a denial like any other": {
+			func(s *scene) { s.before(needs, "then"); s.o.Policy = answers(forbidden, forbidden) }, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "Forbidden", Message: "forbidden by policy agents/no#0", Decision: &forbidden},
+		},
+		"the same policies did not change": {
+			func(s *scene) {
+				s.before(needs, "now")
+				s.o.Policy = answers(forbidden, forbidden)
+				s.receipt("r", "alice")
+			}, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "Forbidden", Message: "forbidden by policy agents/no#0", Decision: &forbidden},
+		},
+		"a policy that went wrong is named for what it is": {
+			func(s *scene) { s.before(needs, "then"); s.o.Policy = answers(broken, broken); s.receipt("r", "alice") }, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "PolicyError", Message: "policy agents/no#0: m", Decision: &broken},
 		},
 		"a clock that went back grants nothing": {
 			func(s *scene) { s.o.Policy = answers(needs, allow); s.receipt("r", "alice") }, -time.Hour,
