@@ -56,7 +56,8 @@ func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (
 	}
 	if r.Restored != nil {
 		if f.Restored, err = r.Restored(ctx); err != nil {
-			return ctrl.Result{}, err
+			// What tells is kept beside the log, and is written like it.
+			return r.auditUnavailable(ctx, p, err)
 		}
 	}
 	plan := proposal.Decide(f.Observed, r.Now())

@@ -62,7 +62,9 @@ func TestRequester_HasAtMostAHundredOpenCalls(t *testing.T) {
 	f.tool("restart")
 	f.session("s")
 	c := f.as(f.bot())
-	try := func() string { return refusalOf(c.Create(f.ctx, f.newProposal("restart", `{"target":"web"}`), client.DryRunAll)) }
+	try := func() string {
+		return refusalOf(c.Create(f.ctx, f.newProposal("restart", `{"target":"web"}`), client.DryRunAll))
+	}
 	parallel(99, 16, func(i int) {
 		p := f.newProposal("restart", `{"target":"web"}`)
 		p.Spec.CallID = fmt.Sprint(i)
