@@ -52,11 +52,16 @@ func (c *Config) record(ctx context.Context, p *v1alpha1.ToolProposal, data audi
 		if err != nil {
 			return fmt.Errorf("recording %s of %s/%s: %w", kind, p.Namespace, p.Name, err)
 		}
-		index = int64(written)
+		index = statusIndex(written)
 		c.appended.add(p.UID, r.ID, index)
 	}
 	note(p, kind, index)
 	return nil
+}
+
+// statusIndex is an index as a status holds it.
+func statusIndex(index uint64) int64 {
+	return int64(index) //nolint:gosec // no log comes near 2^63 records
 }
 
 // recordID is the same for the same record, whoever makes it.
@@ -165,7 +170,7 @@ func (c *Config) recordEnd(ctx context.Context, p *v1alpha1.ToolProposal, f *fac
 }
 
 // recordCompletion says how a call ended that was dispatched.
-func (c *Config) recordCompletion(ctx context.Context, p *v1alpha1.ToolProposal, f *facts) error {
+func (c *Config) recordCompletion(ctx context.Context, p *v1alpha1.ToolProposal) error {
 	if p.Status.RedeemedBy == nil {
 		return c.record(ctx, p, audit.ProposalEnded{Phase: string(p.Status.Phase), Reason: p.Status.Reason}, "")
 	}

@@ -202,7 +202,7 @@ func (r *BatchReconciler) recordBatch(ctx context.Context, on *v1alpha1.ToolProp
 	if err != nil {
 		return fmt.Errorf("recording the end of batch %s: %w", v.Batch.ID, err)
 	}
-	note(on, string(audit.TypeToolBatchCompleted), int64(index))
+	note(on, string(audit.TypeToolBatchCompleted), statusIndex(index))
 	return nil
 }
 

@@ -74,21 +74,34 @@ func (m *Metrics) transition(old, next *v1alpha1.ToolProposal, now time.Time) {
 		return
 	}
 	ended := next.Status.Phase.Terminal() && !old.Status.Phase.Terminal()
-	granted := next.Status.Dispatch != nil && old.Status.Dispatch == nil
-	if d := next.Status.Decision; d != nil && (granted || (ended && next.Status.Dispatch == nil)) {
-		m.decisions.WithLabelValues(effectOf(next), d.Answer, d.Reason).Inc()
-		if next.Status.Approvals != nil {
-			m.approvalWait.Observe(now.Sub(next.CreationTimestamp.Time).Seconds())
-		}
+	if granted := next.Status.Dispatch != nil && old.Status.Dispatch == nil; granted || (ended && next.Status.Dispatch == nil) {
+		m.decided(next, now)
 	}
-	if !ended {
+	if ended {
+		m.ended(next, now)
+	}
+}
+
+// decided counts the answer that a call was granted or ended with.
+func (m *Metrics) decided(p *v1alpha1.ToolProposal, now time.Time) {
+	d := p.Status.Decision
+	if d == nil {
 		return
 	}
-	m.proposals.WithLabelValues(effectOf(next), string(next.Status.Phase), reasonLabel(next)).Inc()
-	if r := next.Status.RedeemedBy; r != nil && next.Status.Dispatch != nil {
-		m.startTime.Observe(r.Time.Sub(next.Status.Dispatch.Time.Time).Seconds())
-		m.runTime.WithLabelValues(effectOf(next), string(next.Status.Phase)).Observe(now.Sub(r.Time.Time).Seconds())
+	m.decisions.WithLabelValues(effectOf(p), d.Answer, d.Reason).Inc()
+	if p.Status.Approvals != nil {
+		m.approvalWait.Observe(now.Sub(p.CreationTimestamp.Time).Seconds())
 	}
+}
+
+func (m *Metrics) ended(p *v1alpha1.ToolProposal, now time.Time) {
+	m.proposals.WithLabelValues(effectOf(p), string(p.Status.Phase), reasonLabel(p)).Inc()
+	r := p.Status.RedeemedBy
+	if r == nil || p.Status.Dispatch == nil {
+		return
+	}
+	m.startTime.Observe(r.Time.Sub(p.Status.Dispatch.Time.Time).Seconds())
+	m.runTime.WithLabelValues(effectOf(p), string(p.Status.Phase)).Observe(now.Sub(r.Time.Time).Seconds())
 }
 
 // reasonLabel is the reason of the end in the words of this project. What a

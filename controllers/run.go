@@ -95,21 +95,8 @@ func (r *ProposalReconciler) applyStep(ctx context.Context, state *run, step pro
 	if step.Phase != "" {
 		next.Status.Phase, next.Status.Reason, next.Status.Message = step.Phase, step.Reason, step.Message
 	}
-	if !step.Phase.Terminal() && p.Status.RedeemedBy != nil {
-		// From here on the effect may happen: the record is made as soon as this
-		// is seen, and its index is stored with the end.
-		if err := r.recordRedeemed(ctx, p.DeepCopy()); err != nil {
-			return r.auditUnavailable(ctx, p, err)
-		}
-	}
-	if step.Phase.Terminal() {
-		setCompleted(next, r.Now())
-		if next.Status.Result != nil {
-			next.Status.Result.Parsed = state.parsed
-		}
-		if err := r.recordCompletion(ctx, next, state.facts); err != nil {
-			return r.auditUnavailable(ctx, p, err)
-		}
+	if err := r.recordStep(ctx, state, next); err != nil {
+		return r.auditUnavailable(ctx, p, err)
 	}
 	// The end is written before the Job is stopped: from then on no runner is
 	// given the call any more.
@@ -125,6 +112,23 @@ func (r *ProposalReconciler) applyStep(ctx context.Context, state *run, step pro
 		return r.retire(ctx, next)
 	}
 	return ctrl.Result{RequeueAfter: step.Recheck}, nil
+}
+
+// recordStep makes the records that precede the next status. From the
+// redemption on the effect may happen: its record is made as soon as it is seen,
+// and its index is stored with the end.
+func (r *ProposalReconciler) recordStep(ctx context.Context, state *run, next *v1alpha1.ToolProposal) error {
+	if !next.Status.Phase.Terminal() {
+		if next.Status.RedeemedBy == nil {
+			return nil
+		}
+		return r.recordRedeemed(ctx, next.DeepCopy())
+	}
+	setCompleted(next, r.Now())
+	if next.Status.Result != nil {
+		next.Status.Result.Parsed = state.parsed
+	}
+	return r.recordCompletion(ctx, next)
 }
 
 // resume creates the Job of a grant whose Job is missing.

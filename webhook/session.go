@@ -21,7 +21,7 @@ import (
 // since a revoked session must not carry one more call.
 func (h *proposals) sessionOf(ctx context.Context, namespace string, p *v1alpha1.ToolProposal) (*v1alpha1.AgentSession, error) {
 	if p.Spec.SessionRef == nil {
-		return nil, nil
+		return nil, nil //nolint:nilnil // a call needs no session
 	}
 	s := &v1alpha1.AgentSession{}
 	err := h.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: p.Spec.SessionRef.Name}, s)
