@@ -82,9 +82,9 @@ func (w *world) newOperator() *operator {
 	shared := o.config(o.client())
 	o.proposals = &controllers.ProposalReconciler{Config: shared}
 	// Policies are loaded beside the call, so their status is not part of it.
-	loader := *shared
-	loader.Client = admin
-	policies := &controllers.PolicyReconciler{Config: &loader}
+	loader := o.config(admin)
+	loader.Policies = shared.Policies
+	policies := &controllers.PolicyReconciler{Config: loader}
 	shared.Behind = policies.Behind
 	if _, err := policies.Reconcile(w.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: "policies"}}); err != nil {
 		w.t.Errorf("loading policies: %v", err)

@@ -35,6 +35,7 @@ import (
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/contract"
 	"github.com/assent-dev/assent/internal/proposal"
 )
 
@@ -95,11 +96,12 @@ func connect() error {
 
 // world is one namespace with operators, a kubelet of a kind, and a target.
 type world struct {
-	t         *testing.T
+	t         testing.TB
 	ctx       context.Context
 	namespace string
 	record    record
 	faults    *faults
+	contract  *contract.Contract
 	target    *httptest.Server
 	endpoint  *httptest.Server
 	calls     map[types.UID]expectation
@@ -113,7 +115,7 @@ type world struct {
 	approval bool
 }
 
-func newWorld(t *testing.T, approval bool) *world {
+func newWorld(t testing.TB, approval bool) *world {
 	t.Helper()
 	if admin == nil {
 		t.Skip("needs an API server: run it by \"make test-api\"")
@@ -134,7 +136,7 @@ func newWorld(t *testing.T, approval bool) *world {
 	w.endpoint.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.endpoint.StartTLS()
 	t.Cleanup(w.endpoint.Close)
-	w.create(&v1alpha1.ToolManifest{
+	m := &v1alpha1.ToolManifest{
 		ObjectMeta: metav1.ObjectMeta{Name: toolName, Namespace: ns.Name},
 		Spec: v1alpha1.ToolManifestSpec{
 			Version: "1", RiskTier: v1alpha1.RiskLow, HumanApproval: approval,
@@ -142,7 +144,13 @@ func newWorld(t *testing.T, approval bool) *world {
 			HTTP: &v1alpha1.HTTPTemplate{Method: "POST", URL: w.target.URL + "/effect", Body: "{call}", AllowPrivate: true,
 				Headers: []v1alpha1.HTTPHeader{{Name: "Content-Type", Value: "text/plain"}}},
 		},
-	})
+	}
+	w.create(m)
+	compiled, err := (&proposal.Compiler{RunnerImage: runnerImage}).Compile(m, proposal.Tools{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.contract = compiled
 	return w
 }
 
@@ -188,14 +196,7 @@ func (w *world) receive(rw http.ResponseWriter, req *http.Request) {
 // the tool needs one.
 func (w *world) propose() *v1alpha1.ToolProposal {
 	w.t.Helper()
-	m := &v1alpha1.ToolManifest{}
-	if err := admin.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: toolName}, m); err != nil {
-		w.t.Fatal(err)
-	}
-	compiled, err := (&proposal.Compiler{RunnerImage: runnerImage}).Compile(m, proposal.Tools{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	compiled := w.contract
 	value := "call-" + randomHex(w.t)
 	p := &v1alpha1.ToolProposal{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "call-", Namespace: w.namespace},
@@ -242,7 +243,7 @@ func (w *world) approve(p *v1alpha1.ToolProposal) {
 	w.create(r)
 }
 
-func randomHex(t *testing.T) string {
+func randomHex(t testing.TB) string {
 	t.Helper()
 	var b [16]byte
 	if _, err := rand.Read(b[:]); err != nil {
