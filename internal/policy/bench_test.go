@@ -125,8 +125,9 @@ func BenchmarkDecide_AgainstPlainCedar(b *testing.B) {
 
 // entitiesOf are the entities of a request as cedar-go usually gets them.
 func entitiesOf(r *request) types.EntityMap {
+	principal, _ := r.Get(r.principal.UID)
 	resource, _ := r.Get(r.resource)
-	return types.EntityMap{r.principal.UID: r.principal, r.resource: resource}
+	return types.EntityMap{r.principal.UID: principal, r.resource: resource}
 }
 
 func compareWithPlain(b *testing.B, set *Set) {

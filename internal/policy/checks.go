@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cedar-policy/cedar-go/types"
 )
@@ -24,7 +25,7 @@ type checks struct {
 	resources     map[types.EntityUID]bool
 	resourceTypes map[types.EntityType]bool
 
-	verdicts    sync.Map // *statement to []Problem
+	verdicts    sync.Map // *Compiled to verdicts
 	validations sync.Map // key to *validation
 	// memo keeps what validation found across generations of tools, *statement
 	// to *findings: it stays true while the types that it rests on stay the
@@ -34,9 +35,9 @@ type checks struct {
 }
 
 // forget drops what is known of policies that are no longer in force.
-func (c *checks) forget(statements []*statement) {
-	for _, s := range statements {
-		c.verdicts.Delete(s)
+func (c *checks) forget(source *Compiled) {
+	c.verdicts.Delete(source)
+	for _, s := range source.statements {
 		c.memo.Delete(s)
 	}
 }
@@ -95,16 +96,17 @@ func (s *Set) WithTools(namespace string, tools []Tool) *Set {
 	return next
 }
 
-// checksFor gives the checks that know exactly this tool. A call may be decided
+// checksFor gives the checks that know exactly this tool, and its types there. A call may be decided
 // on while the set does not yet know its tool, or knows an older contract; the
 // policies are then checked against the tool as it is.
-func (s *Set) checksFor(tool *Tool) *checks {
+func (s *Set) checksFor(tool *Tool) (*checks, *toolTypes) {
 	c, ok := s.checks[tool.Namespace]
 	if !ok {
-		return newChecks(tool.Namespace, []Tool{*tool}, nil)
+		c = newChecks(tool.Namespace, []Tool{*tool}, nil)
+		return c, c.tools[tool.Name]
 	}
 	if t, ok := c.tools[tool.Name]; ok && t.tool.equal(tool) {
-		return c
+		return c, t
 	}
 	tools := make([]Tool, 0, len(c.tools)+1)
 	for _, name := range c.names {
@@ -112,7 +114,8 @@ func (s *Set) checksFor(tool *Tool) *checks {
 			tools = append(tools, c.tools[name].tool)
 		}
 	}
-	return newChecks(tool.Namespace, append(tools, *tool), c)
+	c = newChecks(tool.Namespace, append(tools, *tool), c)
+	return c, c.tools[tool.Name]
 }
 
 // tool gives the types of a tool, from what is known if it is the same.
@@ -123,13 +126,30 @@ func (c *checks) tool(tool *Tool) *toolTypes {
 	return newToolTypes(tool)
 }
 
+// verdicts are what validation found in the policies of one object, each worked
+// out when somebody asks: a decision looks them all up at once.
+type verdicts []atomic.Pointer[[]Problem]
+
+func (c *checks) verdictsOf(source *Compiled) verdicts {
+	known, ok := c.verdicts.Load(source)
+	if !ok {
+		known, _ = c.verdicts.LoadOrStore(source, make(verdicts, len(source.statements)))
+	}
+	return known.(verdicts)
+}
+
 // problems lists what validation found in a policy, first the errors.
 func (c *checks) problems(s *statement) []Problem {
-	if known, ok := c.verdicts.Load(s); ok {
-		return known.([]Problem)
+	return c.verdict(s, c.verdictsOf(s.source))
+}
+
+func (c *checks) verdict(s *statement, of verdicts) []Problem {
+	place := &of[s.number]
+	if known := place.Load(); known != nil {
+		return *known
 	}
 	problems := c.validate(s)
-	c.verdicts.Store(s, problems)
+	place.Store(&problems)
 	return problems
 }
 

@@ -181,7 +181,7 @@ func runCorpusCase(t *testing.T, name string, files map[string][]byte, c *corpus
 // The decision that our evaluator makes of each outcome is the fail-closed one.
 func TestCorpus_ErrorsAlwaysDeny(t *testing.T) {
 	t.Parallel()
-	e := &evaluator{request: &request{}}
+	e := &evaluator{request: &request{built: true}}
 	for _, o := range []outcome{
 		{permits: []string{"a"}, failure: ReasonPolicyError, errors: []EvaluationError{{Policy: "b", Message: "m"}}},
 		{permits: []string{"a"}, forbids: []string{"b"}},

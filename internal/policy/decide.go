@@ -49,8 +49,8 @@ func (s *Set) decide(call *Call, options *Options) (d Decision) {
 	if call.Approved && call.ApprovedFingerprint != call.Fingerprint {
 		return deny(ReasonApprovalMismatch, "the approval is for another call; approve this one")
 	}
-	checks := s.checksFor(&call.Tool)
-	r, err := newRequest(call, checks.tool(&call.Tool))
+	checks, tool := s.checksFor(&call.Tool)
+	r, err := newRequest(call, tool)
 	if err != nil {
 		refused := asRefusal(err)
 		return deny(refused.reason, refused.message)
@@ -62,6 +62,8 @@ func (s *Set) decide(call *Call, options *Options) (d Decision) {
 	if d, bad := badSession(call, r, relevant); bad {
 		return d
 	}
+	// Before anybody else sees the call: nothing is read from it afterwards.
+	r.narrow(relevant)
 	if d, bad := observe(call, options); bad {
 		return d
 	}
@@ -112,8 +114,13 @@ func (s *Set) relevant(namespace string, r *request) (relevant, others []*statem
 // unhealthy denies when a policy failed validation that could match the call.
 func unhealthy(checks *checks, relevant []*statement) (Decision, bool) {
 	var errors []EvaluationError
+	var last *Compiled
+	var known verdicts
 	for _, s := range relevant {
-		for _, p := range checks.problems(s) {
+		if s.source != last {
+			last, known = s.source, checks.verdictsOf(s.source)
+		}
+		for _, p := range checks.verdict(s, known) {
 			if p.Severity == SeverityError {
 				errors = append(errors, EvaluationError{Policy: s.id, Message: p.advice()})
 				break

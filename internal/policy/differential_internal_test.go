@@ -120,7 +120,12 @@ func checkAgainstPlain(t *testing.T, seed uint64) (errors, reasons int) {
 		}
 	}
 	relevant, _ := set.relevant("team", r)
-	e := &evaluator{request: r, policies: relevant, fingerprint: call.Fingerprint}
+	narrow, err := newRequest(&call, newToolTypes(&call.Tool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	narrow.narrow(relevant)
+	e := &evaluator{request: narrow, policies: relevant, fingerprint: call.Fingerprint}
 	for _, approved := range []bool{false, true} {
 		o := e.evaluate(approved)
 		got := result{

@@ -12,23 +12,33 @@ import (
 	"github.com/assent-dev/assent/snapshot"
 )
 
-// resolved builds context.invocation.resolved: what happens when the call runs.
-func (t *toolTypes) resolved(e *EffectView) (types.Record, error) {
-	if e.Kind != t.tool.EffectKind {
-		return types.Record{}, t.refuse("", errEffect)
+// convertEffect checks an effect, and gives the one part of it whose conversion
+// can fail: the words of a command as JSON, or the arguments of an MCP tool.
+func (t *toolTypes) convertEffect(e *EffectView) (types.Value, error) {
+	switch {
+	case e.Kind != t.tool.EffectKind:
+		return nil, errEffect
+	case e.Kind == EffectCommand:
+		return stringsJSON(e.Argv)
+	case e.Kind == EffectMCP:
+		return t.mcpArguments(e.MCPArgumentsJSON)
+	case e.Kind == EffectHTTP:
+		return nil, nil //nolint:nilnil // nothing of it needs a conversion
+	default:
+		return nil, errEffect
 	}
+}
+
+// resolvedRecord builds context.invocation.resolved: what happens when the call runs.
+func resolvedRecord(e *EffectView, converted types.Value) types.Record {
 	values := types.RecordMap{
 		"kind":         types.String(e.Kind),
 		"secret_names": stringSet(e.SecretNames),
 	}
 	switch e.Kind {
 	case EffectCommand:
-		argv, err := stringsJSON(e.Argv)
-		if err != nil {
-			return types.Record{}, t.refuse("", err)
-		}
 		values["argv"] = stringSet(e.Argv)
-		values["argv_json"] = argv
+		values["argv_json"] = converted
 		values["image"] = types.String(e.Image)
 		values["working_dir"] = types.String(e.WorkingDir)
 		values["env_names"] = stringSet(e.EnvNames)
@@ -38,18 +48,12 @@ func (t *toolTypes) resolved(e *EffectView) (types.Record, error) {
 		values["http_host"] = types.String(e.HTTPHost)
 		values["http_body"] = types.String(e.HTTPBody)
 	case EffectMCP:
-		arguments, err := t.mcpArguments(e.MCPArgumentsJSON)
-		if err != nil {
-			return types.Record{}, t.refuse("", err)
-		}
 		values["mcp_server"] = types.String(e.MCPServer)
 		values["mcp_tool"] = types.String(e.MCPTool)
-		values["mcp_arguments"] = arguments
+		values["mcp_arguments"] = converted
 		values["mcp_arguments_json"] = types.String(e.MCPArgumentsJSON)
-	default:
-		return types.Record{}, t.refuse("", errEffect)
 	}
-	return types.NewRecord(values), nil
+	return types.NewRecord(values)
 }
 
 const errEffect unrepresentable = "the effect is not of the kind that the contract declares; prepare the call again"

@@ -84,17 +84,26 @@ func (e *evaluator) ask(entities types.EntityGetter, request types.Request) (o o
 		o.failure = ReasonPolicyError
 		o.errors = append(o.errors, EvaluationError{Policy: string(one.PolicyID), Message: conditionError(one)})
 	}
-	for _, reason := range diagnostic.Reasons {
-		if decision == types.Allow {
-			o.permits = append(o.permits, string(reason.PolicyID))
-		} else {
-			o.forbids = append(o.forbids, string(reason.PolicyID))
-		}
+	if ids := reasonIDs(diagnostic.Reasons); decision == types.Allow {
+		o.permits = ids
+	} else {
+		o.forbids = ids
 	}
-	slices.Sort(o.permits)
-	slices.Sort(o.forbids)
 	slices.SortFunc(o.errors, byPolicy)
 	return o
+}
+
+// reasonIDs lists the policies of reasons, sorted; nil if there are none.
+func reasonIDs(reasons []types.DiagnosticReason) []string {
+	if len(reasons) == 0 {
+		return nil
+	}
+	ids := make([]string, 0, len(reasons))
+	for _, one := range reasons {
+		ids = append(ids, string(one.PolicyID))
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 func byPolicy(a, b EvaluationError) int { return strings.Compare(a.Policy, b.Policy) }

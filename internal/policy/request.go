@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/cedar-policy/cedar-go/types"
 
@@ -27,27 +26,38 @@ const (
 const serviceAccountPrefix = "system:serviceaccount:"
 
 // request is a call in Cedar's terms. Cedar values cannot be changed, so that
-// one request serves all evaluations.
+// one request serves all evaluations; it belongs to one goroutine.
 type request struct {
+	// principal has its attributes once a policy has asked for the entity; so
+	// has tool, the entity of the resource.
 	principal types.Entity
+	tool      types.Entity
 	action    types.EntityUID
 	resource  types.EntityUID
 	// invocation and session are context.invocation and, if hasSession,
-	// context.session.
+	// context.session. read is which parts of the context are there.
 	invocation types.Record
 	session    types.Record
 	hasSession bool
-	// attributes makes those of the resource, when a policy asks for them.
-	attributes func() types.Record
+	read       reads
+	built      bool
+
+	prepared *prepared
 }
 
 // Get gives the entities of the request: the principal and the resource.
 func (r *request) Get(uid types.EntityUID) (types.Entity, bool) {
 	switch uid {
 	case r.principal.UID:
+		if r.principal.Attributes.Len() == 0 {
+			r.principal.Attributes = principalAttributes(uid)
+		}
 		return r.principal, true
 	case r.resource:
-		return types.Entity{UID: uid, Attributes: r.attributes()}, true
+		if r.tool.Attributes.Len() == 0 {
+			r.tool = types.Entity{UID: uid, Attributes: r.prepared.tool.attributes(r.prepared.call)}
+		}
+		return r.tool, true
 	default:
 		return types.Entity{}, false
 	}
@@ -62,7 +72,8 @@ type refusal struct {
 // Error gives the message.
 func (r *refusal) Error() string { return r.message }
 
-// newRequest translates a call. The errors are refusals. The arguments are a
+// newRequest translates a call. The errors are refusals; what narrow does later
+// cannot fail. The arguments are a
 // fresh and strict decode of the frozen text; that the text is canonical, and
 // the one that was sealed, is for those to check who hand it in.
 func newRequest(call *Call, tool *toolTypes) (*request, error) {
@@ -73,7 +84,7 @@ func newRequest(call *Call, tool *toolTypes) (*request, error) {
 	if tool.problem != "" {
 		return nil, &refusal{ReasonNotRepresentable, fmt.Sprintf("tool %s: %s", tool.label(), tool.problem)}
 	}
-	invocation, err := tool.invocation(call, view)
+	prepared, err := tool.prepare(call, view)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +92,8 @@ func newRequest(call *Call, tool *toolTypes) (*request, error) {
 		principal:  principalEntity(call.Principal),
 		action:     tool.action,
 		resource:   tool.resource,
-		invocation: invocation,
 		hasSession: call.HasSession,
-		attributes: sync.OnceValue(func() types.Record { return tool.attributes(call) }),
+		prepared:   prepared,
 	}
 	if call.HasSession {
 		if r.session, err = sessionRecord(call.SessionContext); err != nil {
@@ -93,17 +103,35 @@ func newRequest(call *Call, tool *toolTypes) (*request, error) {
 	return r, nil
 }
 
+// narrow makes the invocation with what these policies can observe, and nothing
+// more: afterwards, the request is good for them alone.
+func (r *request) narrow(policies []*statement) {
+	var read reads
+	for _, s := range policies {
+		read |= s.reads
+	}
+	r.build(read)
+}
+
+func (r *request) build(read reads) {
+	r.read, r.built = read, true
+	r.invocation = r.prepared.invocation(read)
+}
+
 // evaluation gives the request with the facts about approval. They come from
 // receipts alone; the text is empty, never absent, so that a policy can compare
-// it without a test.
+// it without a test. A request that was not narrowed serves every policy.
 func (r *request) evaluation(approved bool, fingerprint string) types.Request {
 	if !approved {
 		fingerprint = ""
 	}
-	context := types.RecordMap{
-		"invocation":           r.invocation,
-		"has_human_approval":   types.Boolean(approved),
-		"approved_fingerprint": types.String(fingerprint),
+	if !r.built {
+		r.build(readsAll)
+	}
+	context := types.RecordMap{"invocation": r.invocation}
+	if r.read&readApproval != 0 {
+		context["has_human_approval"] = types.Boolean(approved)
+		context["approved_fingerprint"] = types.String(fingerprint)
 	}
 	if r.hasSession {
 		context["session"] = r.session
@@ -114,21 +142,26 @@ func (r *request) evaluation(approved bool, fingerprint string) types.Request {
 	}
 }
 
-// principalEntity maps an authenticated user. Only the exact form that
+// principalEntity maps an authenticated user, without attributes. Only the exact form that
 // Kubernetes gives to ServiceAccounts becomes one.
 func principalEntity(p Principal) types.Entity {
 	uid := types.NewEntityUID(typeUser, types.String(p.Username))
-	attributes := types.RecordMap{"name": types.String(p.Username)}
-	if namespace, name, ok := serviceAccount(p.Username); ok {
+	if _, _, ok := serviceAccount(p.Username); ok {
 		uid.Type = typeServiceAccount
-		attributes["name"] = types.String(name)
-		attributes["namespace"] = types.String(namespace)
 	}
 	groups := make([]types.EntityUID, 0, len(p.Groups))
 	for _, group := range p.Groups {
 		groups = append(groups, types.NewEntityUID(typeGroup, types.String(group)))
 	}
-	return types.Entity{UID: uid, Parents: types.NewEntityUIDSet(groups...), Attributes: types.NewRecord(attributes)}
+	return types.Entity{UID: uid, Parents: types.NewEntityUIDSet(groups...)}
+}
+
+// principalAttributes are made when a policy asks for them; there is always one.
+func principalAttributes(uid types.EntityUID) types.Record {
+	if namespace, name, ok := serviceAccount(string(uid.ID)); ok {
+		return types.NewRecord(types.RecordMap{"name": types.String(name), "namespace": types.String(namespace)})
+	}
+	return types.NewRecord(types.RecordMap{"name": uid.ID})
 }
 
 func serviceAccount(username string) (namespace, name string, ok bool) {

@@ -136,7 +136,7 @@ func (s *Set) Without(key Key) *Set {
 func (s *Set) forget(c *Compiled) {
 	for namespace, known := range s.checks {
 		if c.source.Namespace == "" || c.source.Namespace == namespace {
-			known.forget(c.statements)
+			known.forget(c)
 		}
 	}
 }

@@ -61,6 +61,7 @@ type Compiled struct {
 // statement is one policy of a text.
 type statement struct {
 	id     string
+	number int // in the text, from 0
 	start  cedartext.Position
 	end    int    // offset in the text
 	name   string // the @id annotation
@@ -68,6 +69,7 @@ type statement struct {
 	policy *cedar.Policy
 	scope  scope
 	used   usedNames
+	reads  reads
 
 	clauses clauses
 }
@@ -134,6 +136,7 @@ func (c *Compiled) parse() {
 	for i, policy := range list {
 		s := &statement{
 			id:     fmt.Sprintf("%s#%d", c.Key(), i),
+			number: i,
 			start:  document.Policies[i].Pos,
 			end:    document.Tokens[document.Policies[i].Last].End(),
 			name:   string(policy.Annotations()["id"]),
@@ -141,7 +144,7 @@ func (c *Compiled) parse() {
 			policy: policy,
 			scope:  readScope(policy),
 		}
-		s.used = s.usedNames()
+		s.used, s.reads = s.usedNames(), s.contextReads()
 		c.statements = append(c.statements, s)
 	}
 }

@@ -105,11 +105,22 @@ func (t *toolTypes) attributes(call *Call) types.Record {
 	})
 }
 
-// invocation builds context.invocation from a fresh view of the arguments.
-func (t *toolTypes) invocation(call *Call, view any) (types.Record, error) {
+// prepared is a call of which all parts of context.invocation can be made
+// without a further question.
+type prepared struct {
+	tool      *toolTypes
+	call      *Call
+	arguments argumentRecords
+	// effect is the one part of the resolved effect that must be converted.
+	effect types.Value
+}
+
+// prepare checks a call against its tool, with a fresh view of the arguments:
+// every part of it, also those that no policy reads.
+func (t *toolTypes) prepare(call *Call, view any) (*prepared, error) {
 	tree, ok := view.(map[string]any)
 	if !ok {
-		return types.Record{}, t.refuse("", errNotObject)
+		return nil, t.refuse("", errNotObject)
 	}
 	parts := argumentRecords{values: make(types.RecordMap, len(tree))}
 	known := 0
@@ -120,26 +131,47 @@ func (t *toolTypes) invocation(call *Call, view any) (types.Record, error) {
 			known++
 		}
 		if err := parts.add(a, value); err != nil {
-			return types.Record{}, t.refuse(a.name, err)
+			return nil, t.refuse(a.name, err)
 		}
 	}
 	if known != len(tree) {
-		return types.Record{}, t.refuse("", errSurplus)
+		return nil, t.refuse("", errSurplus)
 	}
-	resolved, err := t.resolved(&call.Effect)
+	effect, err := t.convertEffect(&call.Effect)
 	if err != nil {
-		return types.Record{}, err
+		return nil, t.refuse("", err)
 	}
-	return types.NewRecord(types.RecordMap{
-		"arguments":           types.NewRecord(parts.values),
-		"argument_json":       types.NewRecord(parts.json),
-		"argument_lengths":    types.NewRecord(parts.lengths),
-		"argument_addresses":  types.NewRecord(parts.addresses),
-		"args_canonical_json": types.String(call.ArgsCanonicalJSON),
-		"contract":            t.contract,
-		"resolved":            resolved,
-		"fingerprint":         types.String(call.Fingerprint),
-	}), nil
+	return &prepared{tool: t, call: call, arguments: parts, effect: effect}, nil
+}
+
+// invocation builds context.invocation with the parts that policies read.
+func (p *prepared) invocation(read reads) types.Record {
+	values := make(types.RecordMap, 8)
+	if read&readArguments != 0 {
+		values["arguments"] = types.NewRecord(p.arguments.values)
+	}
+	if read&readArgumentJSON != 0 {
+		values["argument_json"] = types.NewRecord(p.arguments.json)
+	}
+	if read&readArgumentLengths != 0 {
+		values["argument_lengths"] = types.NewRecord(p.arguments.lengths)
+	}
+	if read&readArgumentAddresses != 0 {
+		values["argument_addresses"] = types.NewRecord(p.arguments.addresses)
+	}
+	if read&readCanonical != 0 {
+		values["args_canonical_json"] = types.String(p.call.ArgsCanonicalJSON)
+	}
+	if read&readContract != 0 {
+		values["contract"] = p.tool.contract
+	}
+	if read&readResolved != 0 {
+		values["resolved"] = resolvedRecord(&p.call.Effect, p.effect)
+	}
+	if read&readFingerprint != 0 {
+		values["fingerprint"] = types.String(p.call.Fingerprint)
+	}
+	return types.NewRecord(values)
 }
 
 // refuse names the tool and, where it is a declared one, the argument.
