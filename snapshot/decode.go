@@ -72,7 +72,8 @@ type decoder struct {
 	*tree
 	tokens   jsontext.Decoder
 	source   []byte
-	from, to int // where the last token was read
+	input    bytes.Buffer // gives tokens the source without a copy
+	from, to int          // where the last token was read
 	values   int
 	depth    int
 	lim      limits
@@ -92,7 +93,8 @@ func (d *decoder) decode(text string, lim limits, fffd replacement) *fault {
 		return refuse(ReasonInvalidUTF8)
 	}
 	d.source = append(d.source[:0], text...)
-	d.tokens.Reset(bytes.NewBuffer(d.source), jsontext.AllowDuplicateNames(true))
+	d.input = *bytes.NewBuffer(d.source)
+	d.tokens.Reset(&d.input, jsontext.AllowDuplicateNames(true))
 	d.lim, d.fffd = lim, fffd
 	k, f := d.read()
 	if f != nil {

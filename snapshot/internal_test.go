@@ -172,6 +172,10 @@ func TestCheckText_FindsEveryNoncharacter(t *testing.T) {
 		if got := checkText([]byte("é"+string(r)+"z"), refuseReplacement); got != want {
 			t.Fatalf("U+%04X: %q, want %q", r, got, want)
 		}
+		before := "0123456789abcdefg"[:r%17] // another position for the neighbours of each
+		if got := checkText([]byte(before+string(r)+"z"), refuseReplacement); got != want {
+			t.Fatalf("U+%04X after %d bytes: %q, want %q", r, len(before), got, want)
+		}
 		if got := checkText([]byte(string(r)), allowReplacement); got != want && r != 0xFFFD || r == 0xFFFD && got != "" {
 			t.Fatalf("U+%04X as data: %q", r, got)
 		}

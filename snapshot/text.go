@@ -3,7 +3,10 @@
 
 package snapshot
 
-import "unicode/utf8"
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
 
 // replacement says whether U+FFFD is data or a sign of destroyed input.
 type replacement bool
@@ -17,11 +20,23 @@ const (
 // look: U+F000 and above, where all noncharacters and U+FFFD lie.
 const firstSuspect = 0xEF
 
+// Eight bytes are ASCII when none of their high bits is set.
+const (
+	wordLength = 8
+	nonASCII   = 0x8080808080808080
+)
+
 // checkText returns the reason why a well-formed string is outside the domain,
 // or "" when it is inside.
 func checkText(s []byte, fffd replacement) Reason {
-	for i, c := range s {
-		if c >= firstSuspect {
+	i := 0
+	for ; len(s)-i >= wordLength; i += wordLength {
+		if binary.LittleEndian.Uint64(s[i:])&nonASCII != 0 {
+			break
+		}
+	}
+	for ; i < len(s); i++ {
+		if s[i] >= firstSuspect {
 			return checkRunes(s[i:], fffd)
 		}
 	}

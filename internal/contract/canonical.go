@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"sync"
@@ -74,24 +75,53 @@ func appendString(text []byte, value string) []byte {
 
 // appendInString writes a value inside a JSON string.
 func appendInString(text []byte, value string) []byte {
-	start := 0
-	for i := range len(value) {
-		if needsEscape[value[i]] {
-			text = appendEscape(append(text, value[start:i]...), value[i])
-			start = i + 1
+	for {
+		n := plainBytes(value)
+		text = append(text, value[:n]...)
+		if n == len(value) {
+			return text
 		}
+		text = appendEscape(text, value[n])
+		value = value[n+1:]
 	}
-	return append(text, value[start:]...)
 }
 
-// needsEscape marks the bytes that do not stand for themselves in a string.
-var needsEscape = func() (table [256]bool) {
-	for c := range byte(' ') {
-		table[c] = true
+// plainBytes counts the bytes at the beginning that stand for themselves in a
+// string. It looks at eight of them at once, because every call writes its
+// arguments twice, and few bytes need an escape.
+func plainBytes(value string) int {
+	const (
+		wordLength = 8
+		ones       = 0x0101010101010101
+		highBits   = 0x80 * ones
+	)
+	i := 0
+	for ; i+wordLength <= len(value); i += wordLength {
+		w := littleEndian(value[i : i+wordLength])
+		quote, backslash := w^'"'*ones, w^'\\'*ones
+		// A subtraction sets the high bit of a byte that was smaller. Its
+		// borrow may mark bytes above that one, but never one below, so the
+		// lowest mark is right.
+		marks := ((w-' '*ones)&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & highBits
+		if marks != 0 {
+			return i + bits.TrailingZeros64(marks)/8
+		}
 	}
-	table['"'], table['\\'] = true, true
-	return table
-}()
+	for i < len(value) && !needsEscape(value[i]) {
+		i++
+	}
+	return i
+}
+
+// littleEndian reads eight bytes as a number; compilers make one load of it.
+func littleEndian(b string) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}
+
+// needsEscape reports whether a byte does not stand for itself in a string.
+func needsEscape(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
 
 func appendEscape(text []byte, c byte) []byte {
 	switch c {
@@ -214,8 +244,11 @@ func appendMCP(text []byte, m *MCPCall) []byte {
 // workspace is the memory that one call needs while it is prepared.
 type workspace struct {
 	values values
-	// argv holds the words of a command, buffer a text that is hashed.
-	argv, buffer []byte
+	// argv holds the words of a command, one behind the other, and ends where
+	// each of them ends; buffer holds a text that is hashed.
+	argv   []byte
+	ends   []int
+	buffer []byte
 }
 
 // workspaces keeps memory between calls. What is in it is never read again.
@@ -253,7 +286,9 @@ func (w *workspace) effect(e Effect) string {
 func (w *workspace) digest(o *object) string {
 	w.buffer = o.close()
 	sum := sha256.Sum256(w.buffer)
-	return hex.EncodeToString(sum[:])
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	return string(text[:])
 }
 
 // proposal is snapshot.ProposalHash for arguments that are known to be

@@ -42,7 +42,7 @@ type condition struct {
 
 // render resolves the command for one call.
 func (p *commandPlan) render(v *values) (Effect, *snapshot.Error) {
-	b := argvBuilder{values: v, ends: make([]int, 0, len(p.items)+8), text: v.workspace.argv[:0]}
+	b := argvBuilder{values: v, ends: v.workspace.ends[:0], text: v.workspace.argv[:0]}
 	for i := range p.items {
 		item := &p.items[i]
 		if item.mapping == nil && item.conditional == nil {
@@ -57,7 +57,7 @@ func (p *commandPlan) render(v *values) (Effect, *snapshot.Error) {
 			b.add(w)
 		}
 	}
-	v.workspace.argv = b.text
+	v.workspace.argv, v.workspace.ends = b.text, b.ends
 	argv, err := b.argv()
 	if err != nil {
 		return Effect{}, err

@@ -96,29 +96,24 @@ func (e Effect) Kind() string {
 	return kind
 }
 
-// clone copies what a plan shares between calls, so that whoever changes a
-// prepared effect changes no other call.
-func (e Effect) clone() Effect {
+// detach copies what a plan shares between calls, so that whoever changes a
+// prepared effect changes no other call. The call itself was made for this one
+// effect.
+func (e Effect) detach() {
 	switch {
 	case e.Command != nil:
-		c := *e.Command
-		c.Env = slices.Clone(c.Env)
-		for i, v := range c.Env {
-			c.Env[i].Value, c.Env[i].Secret = clonePointer(v.Value), clonePointer(v.Secret)
+		env := slices.Clone(e.Command.Env)
+		for i, v := range env {
+			env[i].Value, env[i].Secret = clonePointer(v.Value), clonePointer(v.Secret)
 		}
-		e.Command = &c
+		e.Command.Env = env
 	case e.HTTP != nil:
-		h := *e.HTTP
-		h.SuccessStatus = slices.Clone(h.SuccessStatus)
-		h.Secrets = cloneSecrets(h.Secrets)
-		e.HTTP = &h
+		e.HTTP.SuccessStatus = slices.Clone(e.HTTP.SuccessStatus)
+		e.HTTP.Secrets = cloneSecrets(e.HTTP.Secrets)
 	case e.MCP != nil:
-		m := *e.MCP
-		m.Headers = slices.Clone(m.Headers)
-		m.Secrets = cloneSecrets(m.Secrets)
-		e.MCP = &m
+		e.MCP.Headers = slices.Clone(e.MCP.Headers)
+		e.MCP.Secrets = cloneSecrets(e.MCP.Secrets)
 	}
-	return e
 }
 
 func clonePointer[T any](p *T) *T {

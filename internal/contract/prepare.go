@@ -85,10 +85,11 @@ func (c *Contract) Prepare(agent, rawArguments string) (*Prepared, error) {
 	if len(text) > MaxEffectBytes {
 		return nil, &RefusedError{Tool: c.name, Err: refuse(snapshot.StageEffect, ReasonEffectTooLarge, "")}
 	}
+	effect.detach()
 	p := &Prepared{
 		ArgsCanonicalJSON: v.canonical,
 		ArgsDigest:        frozen.Digest(),
-		Effect:            effect.clone(),
+		Effect:            effect,
 		EffectJSON:        text,
 		ContractHash:      c.hash,
 		ProposalHash:      w.proposal(agent, c.name, v.canonical),
@@ -145,7 +146,9 @@ func (a *argument) take(args map[string]any, v *value) *snapshot.Error {
 	}
 	v.present = true
 	v.text = templateText(accepted)
-	args[a.name] = accepted
+	if a.isStructure() || accepted != v.sent { // structures cannot be compared
+		args[a.name] = accepted
+	}
 	return nil
 }
 

@@ -86,7 +86,7 @@ func formatNumber(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) <= maxSafeInteger {
 		return strconv.FormatInt(int64(f), 10)
 	}
-	return jsontext.Float(f).String()
+	return string(jsontext.AppendFloat(nil, f, 64))
 }
 
 // maxSafeInteger is the largest integer up to which every integer is a double

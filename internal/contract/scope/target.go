@@ -166,13 +166,14 @@ func checkHost(text string) Reason {
 	if strings.HasSuffix(text, ".") {
 		return ReasonTrailingDot
 	}
-	labels := strings.Split(text, ".")
-	for _, label := range labels {
+	last := ""
+	for label := range strings.SplitSeq(text, ".") {
 		if why := checkLabel(label); why != "" {
 			return why
 		}
+		last = label
 	}
-	if looksNumeric(labels[len(labels)-1]) {
+	if looksNumeric(last) {
 		return ReasonNumericHost
 	}
 	return ""
