@@ -13,24 +13,24 @@ import (
 )
 
 // convertEffect checks an effect, and gives the one part of it whose conversion
-// can fail: the words of a command as JSON, or the arguments of an MCP tool.
+// can fail: the arguments of an MCP tool, or nothing.
 func (t *toolTypes) convertEffect(e *EffectView) (types.Value, error) {
 	switch {
 	case e.Kind != t.tool.EffectKind:
-		return nil, errEffect
+		return types.Record{}, errEffect
 	case e.Kind == EffectCommand:
-		return stringsJSON(e.Argv)
+		return types.Record{}, checkWords(e.Argv)
 	case e.Kind == EffectMCP:
 		return t.mcpArguments(e.MCPArgumentsJSON)
 	case e.Kind == EffectHTTP:
-		return nil, nil //nolint:nilnil // nothing of it needs a conversion
+		return types.Record{}, nil
 	default:
-		return nil, errEffect
+		return types.Record{}, errEffect
 	}
 }
 
 // resolvedRecord builds context.invocation.resolved: what happens when the call runs.
-func resolvedRecord(e *EffectView, converted types.Value) types.Record {
+func resolvedRecord(e *EffectView, mcpArguments types.Value) types.Record {
 	values := types.RecordMap{
 		"kind":         types.String(e.Kind),
 		"secret_names": stringSet(e.SecretNames),
@@ -38,7 +38,7 @@ func resolvedRecord(e *EffectView, converted types.Value) types.Record {
 	switch e.Kind {
 	case EffectCommand:
 		values["argv"] = stringSet(e.Argv)
-		values["argv_json"] = converted
+		values["argv_json"] = stringsJSON(e.Argv)
 		values["image"] = types.String(e.Image)
 		values["working_dir"] = types.String(e.WorkingDir)
 		values["env_names"] = stringSet(e.EnvNames)
@@ -50,7 +50,7 @@ func resolvedRecord(e *EffectView, converted types.Value) types.Record {
 	case EffectMCP:
 		values["mcp_server"] = types.String(e.MCPServer)
 		values["mcp_tool"] = types.String(e.MCPTool)
-		values["mcp_arguments"] = converted
+		values["mcp_arguments"] = mcpArguments
 		values["mcp_arguments_json"] = types.String(e.MCPArgumentsJSON)
 	}
 	return types.NewRecord(values)
@@ -81,22 +81,29 @@ func stringSet(list []string) types.Set {
 	return types.NewSet(values...)
 }
 
+// checkWords refuses words that stringsJSON could not write.
+func checkWords(list []string) error {
+	for _, one := range list {
+		if !utf8.ValidString(one) {
+			return errNotUTF8
+		}
+	}
+	return nil
+}
+
 // stringsJSON gives the words in their order, as canonical JSON (RFC 8785
 // section 3.2.2.2). It is written here because each decision needs it and the
 // general way costs as much as all policies of a tool.
-func stringsJSON(list []string) (types.Value, error) {
+func stringsJSON(list []string) types.String {
 	text := make([]byte, 0, 64)
 	text = append(text, '[')
 	for i, one := range list {
-		if !utf8.ValidString(one) {
-			return nil, errNotUTF8
-		}
 		if i > 0 {
 			text = append(text, ',')
 		}
 		text = appendQuoted(text, one)
 	}
-	return types.String(append(text, ']')), nil
+	return types.String(append(text, ']'))
 }
 
 func appendQuoted(to []byte, text string) []byte {

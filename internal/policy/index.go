@@ -32,7 +32,7 @@ func newIndex(sources []*Compiled) index {
 
 // keys lists the places of a policy in the index. A policy whose scope accepts
 // no action or no resource may have none.
-func (s scope) keys() []indexKey {
+func (s *scope) keys() []indexKey {
 	actions, ok := s.action.fixed()
 	if !ok {
 		actions = []types.EntityUID{{}}

@@ -60,7 +60,7 @@ func readConstraint(node ast.IsScopeNode) constraint {
 
 // accepts says whether an entity with these parents satisfies the constraint.
 // Parents are complete: none of our entities has grandparents.
-func (c constraint) accepts(uid types.EntityUID, parents types.EntityUIDSet) bool {
+func (c *constraint) accepts(uid types.EntityUID, parents types.EntityUIDSet) bool {
 	switch {
 	case !c.narrow:
 		return true
@@ -81,7 +81,7 @@ func (c constraint) accepts(uid types.EntityUID, parents types.EntityUIDSet) boo
 
 // fixed lists the entities that an accepted one must be or lie in; ok is false
 // when there is no such list.
-func (c constraint) fixed() (uids []types.EntityUID, ok bool) {
+func (c *constraint) fixed() (uids []types.EntityUID, ok bool) {
 	switch {
 	case c.equal != nil:
 		return []types.EntityUID{*c.equal}, true
@@ -95,6 +95,6 @@ func (c constraint) fixed() (uids []types.EntityUID, ok bool) {
 }
 
 // accepts says whether the scope accepts action and resource of the request.
-func (s scope) accepts(r *request) bool {
+func (s *scope) accepts(r *request) bool {
 	return s.action.accepts(r.action, zeroParents) && s.resource.accepts(r.resource, zeroParents)
 }

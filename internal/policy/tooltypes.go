@@ -111,8 +111,8 @@ type prepared struct {
 	tool      *toolTypes
 	call      *Call
 	arguments argumentRecords
-	// effect is the one part of the resolved effect that must be converted.
-	effect types.Value
+	// mcpArguments are those of an effect of kind mcp.
+	mcpArguments types.Value
 }
 
 // prepare checks a call against its tool, with a fresh view of the arguments:
@@ -137,11 +137,11 @@ func (t *toolTypes) prepare(call *Call, view any) (*prepared, error) {
 	if known != len(tree) {
 		return nil, t.refuse("", errSurplus)
 	}
-	effect, err := t.convertEffect(&call.Effect)
+	mcpArguments, err := t.convertEffect(&call.Effect)
 	if err != nil {
 		return nil, t.refuse("", err)
 	}
-	return &prepared{tool: t, call: call, arguments: parts, effect: effect}, nil
+	return &prepared{tool: t, call: call, arguments: parts, mcpArguments: mcpArguments}, nil
 }
 
 // invocation builds context.invocation with the parts that policies read.
@@ -166,7 +166,7 @@ func (p *prepared) invocation(read reads) types.Record {
 		values["contract"] = p.tool.contract
 	}
 	if read&readResolved != 0 {
-		values["resolved"] = resolvedRecord(&p.call.Effect, p.effect)
+		values["resolved"] = resolvedRecord(&p.call.Effect, p.mcpArguments)
 	}
 	if read&readFingerprint != 0 {
 		values["fingerprint"] = types.String(p.call.Fingerprint)
