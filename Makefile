@@ -58,7 +58,7 @@ test-unit: $(HELM) ## Run the tests that need nothing but Go.
 
 .PHONY: test-api
 test-api: $(CLUSTER) ## Run the API tests against a control plane started for them.
-	$(CLUSTER) run --control-plane-only -- go test -count=1 -p 1 ./test/api/... ./test/fault/...
+	$(CLUSTER) run --control-plane-only -- go test -count=1 -p 1 -timeout 30m ./test/api/... ./test/fault/...
 
 .PHONY: test-e2e
 test-e2e: images $(HELM) ## Run the end-to-end tests on the development cluster, or on the one KUBECONFIG names.
