@@ -136,7 +136,8 @@ func (h *proposals) ValidateCreate(ctx context.Context, p *v1alpha1.ToolProposal
 
 func (h *proposals) checkQuota(ctx context.Context, p *v1alpha1.ToolProposal) error {
 	var open v1alpha1.ToolProposalList
-	err := h.Cached.List(ctx, &open, client.MatchingFields{observe.IndexOpenRequester: p.Spec.Requester.Username})
+	// They are counted and nothing else, so that copying them is spared.
+	err := h.Cached.List(ctx, &open, client.UnsafeDisableDeepCopy, client.MatchingFields{observe.IndexOpenRequester: p.Spec.Requester.Username})
 	if err != nil {
 		return fmt.Errorf("counting the requester's open proposals: %w", err)
 	}

@@ -35,11 +35,12 @@ const VerbUse = "use"
 // Tools reads the argument types and scopes of a namespace.
 func Tools(ctx context.Context, from client.Reader, namespace string) (proposal.Tools, error) {
 	var types v1alpha1.ArgumentTypeList
-	if err := from.List(ctx, &types, client.InNamespace(namespace)); err != nil {
+	// What comes from the informers is read and never changed.
+	if err := from.List(ctx, &types, client.UnsafeDisableDeepCopy, client.InNamespace(namespace)); err != nil {
 		return proposal.Tools{}, fmt.Errorf("listing argument types of namespace %s: %w", namespace, err)
 	}
 	var scopes v1alpha1.ToolScopeList
-	if err := from.List(ctx, &scopes, client.InNamespace(namespace)); err != nil {
+	if err := from.List(ctx, &scopes, client.UnsafeDisableDeepCopy, client.InNamespace(namespace)); err != nil {
 		return proposal.Tools{}, fmt.Errorf("listing tool scopes of namespace %s: %w", namespace, err)
 	}
 	return proposal.Tools{Types: types.Items, Scopes: scopes.Items}, nil

@@ -177,7 +177,7 @@ func checkHashes(p *v1alpha1.ToolProposal) error {
 	if err != nil {
 		return fmt.Errorf("%w: proposal hash: %w", ErrUnsealed, err)
 	}
-	fingerprint, err := call.Fingerprint()
+	fingerprint, err := attest.Fingerprint(proposalHash, call.Namespace, call.Contract, call.EffectJSON)
 	if err != nil {
 		return fmt.Errorf("%w: fingerprint: %w", ErrUnsealed, err)
 	}

@@ -149,10 +149,10 @@ func benchProposal() *v1alpha1.ToolProposal {
 	return p
 }
 
-// creates measures a thousand creates or so by that many clients at once.
+// creates measures some hundred creates by that many clients at once.
 func creates(b *testing.B, clients int) []time.Duration {
 	b.Helper()
-	each := max(1024/clients, 8)
+	each := max(512/clients, 8)
 	out := make([]time.Duration, clients*each)
 	var wait sync.WaitGroup
 	for c := range clients {

@@ -79,6 +79,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatalf("creating a namespace: %v", err)
 	}
 	f := &fixture{t: t, ctx: ctx, namespace: ns.Name, clock: newClock()}
+	t.Cleanup(f.clear)
 	log, err := journal.Open(ctx, journal.Options{Dir: filepath.Join(t.TempDir(), "audit"), Origin: "test", Keys: server.keys, Now: f.clock.Now})
 	if err != nil {
 		t.Fatalf("opening the audit log: %v", err)
@@ -106,6 +107,26 @@ func newFixture(t *testing.T) *fixture {
 	f.mayApprove(approver)
 	f.mayApprove(other)
 	return f
+}
+
+// clear takes the calls of the namespace away: open calls of the tests' agent
+// count against its quota, which is one for the whole cluster.
+func (f *fixture) clear() {
+	ctx := noCancel(f.t.Context())
+	var calls v1alpha1.ToolProposalList
+	if err := server.admin.List(ctx, &calls, client.InNamespace(f.namespace)); err != nil {
+		f.t.Errorf("listing calls to remove: %v", err)
+	}
+	for i := range calls.Items {
+		p := &calls.Items[i]
+		p.Finalizers = nil
+		if err := server.admin.Update(ctx, p); client.IgnoreNotFound(err) != nil {
+			f.t.Errorf("releasing %s: %v", p.Name, err)
+		}
+		if err := client.IgnoreNotFound(server.admin.Delete(ctx, p)); err != nil {
+			f.t.Errorf("removing %s: %v", p.Name, err)
+		}
+	}
 }
 
 // as returns a client that acts as somebody.
