@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"math"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -64,11 +65,11 @@ func (r *PolicyReconciler) knows(namespace string, o client.Object) bool {
 func policyStatus(report policy.Report, o policyObject) v1alpha1.PolicyStatus {
 	next := *o.status.DeepCopy()
 	next.ObservedGeneration = o.object.GetGeneration()
-	next.Policies, next.Problems, next.Warnings = int32(report.Policies), nil, nil
+	next.Policies, next.Problems, next.Warnings = count(report.Policies), nil, nil
 	var problems, warnings int
 	for _, p := range report.Problems {
 		out := v1alpha1.PolicyProblem{
-			Namespace: p.Namespace, Policy: p.Policy, Line: int32(p.Line), Column: int32(p.Column), Message: p.Message,
+			Namespace: p.Namespace, Policy: p.Policy, Line: count(p.Line), Column: count(p.Column), Message: p.Message,
 		}
 		if p.Severity == policy.SeverityWarning {
 			next.Warnings, warnings = appendBounded(next.Warnings, out), warnings+1
@@ -95,12 +96,15 @@ func policyStatus(report policy.Report, o policyObject) v1alpha1.PolicyStatus {
 	return next
 }
 
+// count is a number of things in a text of 32 KiB.
+func count(n int) int32 { return int32(min(n, math.MaxInt32)) }
+
 // setTooMany says of an object in whose namespace, or in the cluster, there are
 // too many that it is one of them. What else is wrong with it stays listed.
-func setTooMany(s *v1alpha1.PolicyStatus, count, limit int) {
+func setTooMany(s *v1alpha1.PolicyStatus, objects, limit int) {
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonLimitExceeded,
-		Message:            fmt.Sprintf("there are %d policy objects where %d are the limit, and no call is permitted: merge or delete some", count, limit),
+		Message:            fmt.Sprintf("there are %d policy objects where %d are the limit, and no call is permitted: merge or delete some", objects, limit),
 		ObservedGeneration: s.ObservedGeneration,
 	})
 }

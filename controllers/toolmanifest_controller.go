@@ -90,8 +90,7 @@ func setManifestStatus(m *v1alpha1.ToolManifest, c *contract.Contract, problem e
 }
 
 func compileReason(problem error) string {
-	var e *contract.CompileError
-	if errors.As(problem, &e) {
+	if e, ok := errors.AsType[*contract.CompileError](problem); ok {
 		return string(e.Reason)
 	}
 	return v1alpha1.ReasonInvalidEffect
