@@ -42,39 +42,45 @@ func union(a, b map[string]any) map[string]bool {
 
 // differs compares two values. member is the last name of the path.
 func differs(want, live any, path, member string) string {
+	var same bool
 	switch w := want.(type) {
 	case map[string]any:
 		l, ok := live.(map[string]any)
-		if !ok {
-			return path
+		if ok {
+			return membersDiffer(w, l, path)
 		}
-		for _, key := range slices.Sorted(maps.Keys(union(w, l))) {
-			if found := differs(w[key], l[key], path+"."+key, key); found != "" {
-				return found
-			}
-		}
-		return ""
 	case []any:
 		l, ok := live.([]any)
-		if !ok || len(w) != len(l) {
-			return path
+		if ok && len(w) == len(l) {
+			return elementsDiffer(w, l, path, member)
 		}
-		for i := range w {
-			if found := differs(w[i], l[i], fmt.Sprintf("%s[%d]", path, i), member); found != "" {
-				return found
-			}
-		}
-		return ""
 	case nil:
-		if live == nil || isDefault(member, live) {
-			return ""
-		}
-		return path
+		same = live == nil || isDefault(member, live)
+	default:
+		same = apiequality.Semantic.DeepEqual(want, live) || isFree(member)
 	}
-	if apiequality.Semantic.DeepEqual(want, live) || isFree(member) {
+	if same {
 		return ""
 	}
 	return path
+}
+
+func membersDiffer(want, live map[string]any, path string) string {
+	for _, key := range slices.Sorted(maps.Keys(union(want, live))) {
+		if found := differs(want[key], live[key], path+"."+key, key); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+func elementsDiffer(want, live []any, path, member string) string {
+	for i := range want {
+		if found := differs(want[i], live[i], fmt.Sprintf("%s[%d]", path, i), member); found != "" {
+			return found
+		}
+	}
+	return ""
 }
 
 // isDefault says that the API server adds this value where none is given, or

@@ -29,7 +29,7 @@ func newFairness() *fairness { return &fairness{requesters: map[reconcile.Reques
 func (f *fairness) observe() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { f.remember(e.Object); return true },
-		UpdateFunc: func(e event.UpdateEvent) bool { return true },
+		UpdateFunc: func(event.UpdateEvent) bool { return true },
 		DeleteFunc: func(e event.DeleteEvent) bool { f.forget(e.Object); return true },
 	}
 }

@@ -43,7 +43,7 @@ func (c *Config) writeVerdicts(ctx context.Context, verdicts []proposal.Verdict)
 func (c *Config) settleReceipts(ctx context.Context, p *v1alpha1.ToolProposal) error {
 	granted := map[types.UID]bool{}
 	if d := p.Status.Dispatch; d != nil {
-		if proposal.VerifyGrant(c.Keys(), p) != nil {
+		if !c.isOurGrant(p) {
 			return nil
 		}
 		for _, r := range d.Receipts {
@@ -71,6 +71,10 @@ func (c *Config) settleReceipts(ctx context.Context, p *v1alpha1.ToolProposal) e
 		}
 	}
 	return nil
+}
+
+func (c *Config) isOurGrant(p *v1alpha1.ToolProposal) bool {
+	return proposal.VerifyGrant(c.Keys(), p) == nil
 }
 
 // mayStillCount says that nothing has been said against the receipt yet.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -101,8 +102,8 @@ func (c *cluster) receipts(ctx context.Context, p *v1alpha1.ToolProposal) ([]v1a
 func serverError(err error) error {
 	text := errors.New(escapeText(err.Error()))
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		switch status.Status().Reason {
-		case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonTooManyRequests:
+		refusals := []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonTooManyRequests}
+		if slices.Contains(refusals, status.Status().Reason) {
 			return &ExitError{Code: exitRefused, Err: text}
 		}
 	}
