@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,7 +95,19 @@ func (c *cluster) receipts(ctx context.Context, p *v1alpha1.ToolProposal) ([]v1a
 	if err != nil {
 		return nil, serverError(err)
 	}
+	// Creation times are whole seconds; the person settles a tie, so that the
+	// same receipts are always shown in the same order.
+	slices.SortFunc(list.Items, func(a, b v1alpha1.ApprovalReceipt) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(approverOf(&a), approverOf(&b)), cmp.Compare(a.Name, b.Name))
+	})
 	return list.Items, nil
+}
+
+func approverOf(r *v1alpha1.ApprovalReceipt) string {
+	if r.Spec.Approver == nil {
+		return ""
+	}
+	return r.Spec.Approver.Username
 }
 
 // serverError makes an answer of the server safe to print, and a refusal of
