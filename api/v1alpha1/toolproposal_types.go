@@ -291,27 +291,6 @@ type Result struct {
 	Time metav1.Time `json:"time"`
 }
 
-// AuditReference points into the audit log.
-type AuditReference struct {
-	// index of the latest record about this call.
-	// +optional
-	Index *int64 `json:"index,omitempty"`
-	// records are the indexes of all records about this call, by type.
-	// +optional
-	// +listType=atomic
-	Records []AuditRecordReference `json:"records,omitempty"`
-}
-
-// AuditRecordReference points at one record.
-type AuditRecordReference struct {
-	// type of the record.
-	// +required
-	Type string `json:"type"`
-	// index of the record.
-	// +required
-	Index int64 `json:"index"`
-}
-
 // ToolProposalStatus is where the call stands. It is display: what may happen
 // next is derived anew each time from the spec, its seal, the receipts and
 // the policies, and from the grant, which only ever moves forward.
