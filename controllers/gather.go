@@ -32,8 +32,7 @@ const decisionTime = 2 * time.Second
 func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal) (*facts, error) {
 	f := &facts{Observed: proposal.Observed{Proposal: p, Epoch: c.Epoch(), Keys: c.Keys(), Drift: c.Drift()}}
 	if f.Seal, f.SealErr = proposal.VerifySeal(f.Keys, p); f.SealErr != nil {
-		// Nothing that such an object says is worth looking up.
-		return f, nil
+		return f, nil //nolint:nilerr // a bad seal is an observation: nothing such an object says is worth looking up
 	}
 	session, err := c.gatherSession(ctx, from, f)
 	if err != nil {

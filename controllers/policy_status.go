@@ -97,7 +97,7 @@ func policyStatus(report policy.Report, o policyObject) v1alpha1.PolicyStatus {
 }
 
 // count is a number of things in a text of 32 KiB.
-func count(n int) int32 { return int32(min(n, math.MaxInt32)) }
+func count(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded here
 
 // setTooMany says of an object in whose namespace, or in the cluster, there are
 // too many that it is one of them. What else is wrong with it stays listed.

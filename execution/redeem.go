@@ -88,6 +88,12 @@ func (s *Server) readProposal(ctx context.Context, c *claim, req attest.RedeemRe
 		return refuse(http.StatusConflict, "the proposal's seal is not valid")
 	}
 	c.proposal, c.seal = p, seal
+	return s.checkGrant(c, p)
+}
+
+// checkGrant checks that the call was granted to a Job where the Pod is, has
+// not ended, and is nobody else's already.
+func (s *Server) checkGrant(c *claim, p *v1alpha1.ToolProposal) error {
 	d := p.Status.Dispatch
 	switch {
 	case d == nil || d.JobNamespace != c.pod.Namespace:
@@ -98,9 +104,18 @@ func (s *Server) readProposal(ctx context.Context, c *claim, req attest.RedeemRe
 		return refuse(http.StatusConflict, "the call has ended")
 	case p.DeletionTimestamp != nil:
 		return refuse(http.StatusConflict, "the proposal is being deleted")
-	case p.Status.RedeemedBy != nil && (p.Status.RedeemedBy.PodUID != c.pod.UID || p.Status.RedeemedBy.NonceDigest != c.nonce):
+	}
+	return s.checkTurn(c, p)
+}
+
+// checkTurn checks that nobody has redeemed the call before its deadline but,
+// perhaps, this very runner, whose reply was lost.
+func (s *Server) checkTurn(c *claim, p *v1alpha1.ToolProposal) error {
+	by := p.Status.RedeemedBy
+	switch {
+	case by != nil && (by.PodUID != c.pod.UID || by.NonceDigest != c.nonce):
 		return refuse(http.StatusConflict, "the call was redeemed already")
-	case p.Status.RedeemedBy == nil && !s.Now().Before(d.Deadline.Time):
+	case by == nil && !s.Now().Before(p.Status.Dispatch.Deadline.Time):
 		return refuse(http.StatusConflict, "the call's deadline has passed")
 	}
 	return nil

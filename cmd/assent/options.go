@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -92,6 +93,11 @@ func (o *options) check() error {
 	} {
 		if value == "" {
 			return fmt.Errorf("--%s must be set", flagName)
+		}
+	}
+	for flagName, port := range map[string]int{"webhook-port": o.webhookPort, "execution-port": o.executionPort} {
+		if port < 1 || port > math.MaxUint16 {
+			return fmt.Errorf("--%s must be a port, from 1 to %d", flagName, math.MaxUint16)
 		}
 	}
 	return nil

@@ -269,7 +269,7 @@ func (op *operator) settings(ctx context.Context) (func() job.Settings, []string
 			Endpoint: job.Endpoint{
 				URL: o.executionURL, CA: op.cert.ca(), PublicKeys: string(attest.EncodePublicKeysPEM(op.keys.current().PublicKeys()...)),
 				Addresses: addresses, Namespace: o.namespace,
-				PodLabels: map[string]string{"app.kubernetes.io/name": "assent"}, Port: int32(o.executionPort),
+				PodLabels: map[string]string{"app.kubernetes.io/name": "assent"}, Port: int32(o.executionPort), //nolint:gosec // checked to be a port
 			},
 		}
 	}, hosts, nil

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -134,19 +135,14 @@ func (o *auditVerifyOptions) run(c *cobra.Command, location string, streams Stre
 	if err != nil {
 		return err
 	}
-	var remembered [][]byte
-	if o.checkpoint != "" {
-		text, err := readInput(o.checkpoint, maxCheckpointBytes, streams)
-		if err != nil {
-			return fmt.Errorf("reading the remembered checkpoint: %w", err)
-		}
-		if remembered, err = verify.SplitCheckpoints(text); err != nil {
-			return err
-		}
+	remembered, err := o.remembered(streams)
+	if err != nil {
+		return err
 	}
+	join := o.objects != "" || o.cluster
 	records := completeness{}
 	report, err := verify.Log(c.Context(), src, verify.Options{Keys: keys, Origin: o.origin, Remembered: remembered, Visit: func(index uint64, e *audit.Entry) error {
-		if o.objects != "" || o.cluster {
+		if join {
 			records.visit(index, e)
 		}
 		return nil
@@ -155,15 +151,28 @@ func (o *auditVerifyOptions) run(c *cobra.Command, location string, streams Stre
 		return err
 	}
 	// With a log that is not whole, calls would be blamed for its damage.
-	if report.OK() && (o.objects != "" || o.cluster) {
-		calls, err := o.readCalls(c.Context(), streams)
-		if err != nil {
+	if join && report.OK() {
+		if err := o.join(c.Context(), records, report, streams); err != nil {
 			return err
 		}
-		together := records.join(calls, report)
-		o.joined = &together
 	}
-	if err := o.print(report, streams.Out); err != nil {
+	return o.conclude(report, streams.Out)
+}
+
+// join compares the records with the calls of an export or of a cluster.
+func (o *auditVerifyOptions) join(ctx context.Context, records completeness, report *verify.Report, streams Streams) error {
+	calls, err := o.readCalls(ctx, streams)
+	if err != nil {
+		return err
+	}
+	together := records.join(calls, report)
+	o.joined = &together
+	return nil
+}
+
+// conclude prints the report and remembers the checkpoint of a good log.
+func (o *auditVerifyOptions) conclude(report *verify.Report, out io.Writer) error {
+	if err := o.print(report, out); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	if !report.OK() {
@@ -176,6 +185,18 @@ func (o *auditVerifyOptions) run(c *cobra.Command, location string, streams Stre
 		return fmt.Errorf("remembering the checkpoint: %w", err)
 	}
 	return nil
+}
+
+// remembered reads the checkpoints that an earlier look at the log kept.
+func (o *auditVerifyOptions) remembered(streams Streams) ([][]byte, error) {
+	if o.checkpoint == "" {
+		return nil, nil
+	}
+	text, err := readInput(o.checkpoint, maxCheckpointBytes, streams)
+	if err != nil {
+		return nil, fmt.Errorf("reading the remembered checkpoint: %w", err)
+	}
+	return verify.SplitCheckpoints(text)
 }
 
 // verdict is what -o json prints about a log.

@@ -113,6 +113,16 @@ func newerThan(p *v1alpha1.ToolProposal, size uint64) bool {
 	return a != nil && a.Index != nil && *a.Index >= 0 && uint64(*a.Index) >= size
 }
 
+// notThere are the records that the call's status names and the log has not.
+func (r *callRecords) notThere(named *v1alpha1.AuditReference) []v1alpha1.AuditRecordReference {
+	if named == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(named.Records), func(n v1alpha1.AuditRecordReference) bool {
+		return n.Type == string(audit.TypeToolBatchCompleted) || (n.Index >= 0 && string(r.at[uint64(n.Index)]) == n.Type)
+	})
+}
+
 // missing names the records that a call must have and does not.
 func (c completeness) missing(p *v1alpha1.ToolProposal, size uint64) []verify.Finding {
 	r := c[string(p.UID)]
@@ -123,12 +133,8 @@ func (c completeness) missing(p *v1alpha1.ToolProposal, size uint64) []verify.Fi
 	find := func(index uint64, what string) {
 		out = append(out, verify.Finding{Reason: reasonCallWithoutRecord, Index: index, Detail: fmt.Sprintf("call %s/%s with UID %s %s", p.Namespace, p.Name, p.UID, what)})
 	}
-	if p.Status.Audit != nil {
-		for _, named := range p.Status.Audit.Records {
-			if named.Type != string(audit.TypeToolBatchCompleted) && (named.Index < 0 || string(r.at[uint64(named.Index)]) != named.Type) {
-				find(uint64(max(named.Index, 0)), "names a record "+named.Type+" that is not there")
-			}
-		}
+	for _, named := range r.notThere(p.Status.Audit) {
+		find(uint64(max(named.Index, 0)), "names a record "+named.Type+" that is not there")
 	}
 	for _, t := range mustHave(p) {
 		if !r.types[t] {

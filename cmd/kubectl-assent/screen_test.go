@@ -263,7 +263,7 @@ func TestConfirm_TakesNothingButTheBeginningOfTheFingerprint(t *testing.T) {
 	fingerprint := strings.Repeat("0123456789abcdef", 4)
 	for typed, want := range map[string]string{
 		"01234567\n":         "",
-		" 01234567 \r\n":     "",
+		" 01234567 \r\n":     "", //nolint:gocritic // the spaces are the case
 		"01234567":           "",
 		"y\n":                "not approved: that is not how the fingerprint begins",
 		"0123456\n":          "not approved: that is not how the fingerprint begins",
@@ -337,8 +337,7 @@ func TestEndCode_TellsScriptsHowACallEnded(t *testing.T) {
 		v1alpha1.PhaseFailed: exitError, v1alpha1.PhaseIndeterminate: exitError,
 	} {
 		got := exitDone
-		var exit *ExitError
-		if errors.As(endCode(phase), &exit) {
+		if exit, is := errors.AsType[*ExitError](endCode(phase)); is {
 			got = exit.Code
 		}
 		if got != want {

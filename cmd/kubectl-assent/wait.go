@@ -119,7 +119,7 @@ func (c *cluster) followOnce(ctx context.Context, from *v1alpha1.ToolProposal) (
 			return nil, waitError(ctx, ctx.Err())
 		case event, open := <-w.ResultChan():
 			if !open || event.Type == watch.Error {
-				return nil, nil
+				return nil, nil //nolint:nilnil // the watch ended before the call did: the caller begins another
 			}
 			p, ok := event.Object.(*v1alpha1.ToolProposal)
 			switch {

@@ -51,7 +51,7 @@ func Manifest(ctx context.Context, from client.Reader, namespace, name string) (
 	m := &v1alpha1.ToolManifest{}
 	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, m)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil, nil //nolint:nilnil // that there is none is an answer here
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading ToolManifest %s/%s: %w", namespace, name, err)
@@ -78,12 +78,12 @@ func Contract(ctx context.Context, from client.Reader, compiler *proposal.Compil
 // Session reads the session that a proposal names; nil when there is none.
 func Session(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal) (*v1alpha1.AgentSession, error) {
 	if p.Spec.SessionRef == nil {
-		return nil, nil
+		return nil, nil //nolint:nilnil // that there is none is an answer here
 	}
 	s := &v1alpha1.AgentSession{}
 	err := from.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Spec.SessionRef.Name}, s)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil, nil //nolint:nilnil // that there is none is an answer here
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading AgentSession %s/%s: %w", p.Namespace, p.Spec.SessionRef.Name, err)

@@ -102,8 +102,10 @@ func followUnredeemed(r Run, now time.Time) Step {
 func followRedeemed(r Run, now time.Time) Step {
 	redeemed := r.Proposal.Status.RedeemedBy.Time.Time
 	giveUp := redeemed.Add(r.Timeout + 2*reportGrace)
-	lost := Step{Phase: v1alpha1.PhaseIndeterminate, Reason: v1alpha1.ReasonResultLost, StopJob: true,
-		Message: "a runner fetched the call and never reported; whether it had its effect is not known, and it is not run again"}
+	lost := Step{
+		Phase: v1alpha1.PhaseIndeterminate, Reason: v1alpha1.ReasonResultLost, StopJob: true,
+		Message: "a runner fetched the call and never reported; whether it had its effect is not known, and it is not run again",
+	}
 	switch {
 	case r.Cancel != "" && r.PodsGone:
 		return Step{Phase: v1alpha1.PhaseCancelled, Reason: r.Cancel, Message: r.CancelMessage + "; its effect may have begun", StopJob: r.JobExists}
@@ -127,8 +129,10 @@ func finish(r Run) Step {
 	result := r.Proposal.Status.Result
 	switch {
 	case result.Reason == reasonResponseLost:
-		return Step{Phase: v1alpha1.PhaseIndeterminate, Reason: result.Reason,
-			Message: "the request was sent and its answer was lost; whether it had its effect is not known, and it is not sent again"}
+		return Step{
+			Phase: v1alpha1.PhaseIndeterminate, Reason: result.Reason,
+			Message: "the request was sent and its answer was lost; whether it had its effect is not known, and it is not sent again",
+		}
 	case result.Outcome == string(attest.OutcomeTimedOut):
 		return Step{Phase: v1alpha1.PhaseFailed, Reason: v1alpha1.ReasonTimedOut, Message: "the tool was stopped at its timeout"}
 	case result.Outcome != string(attest.OutcomeSucceeded):

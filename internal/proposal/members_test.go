@@ -63,8 +63,8 @@ func describe(t *testing.T, out map[string]string, typ reflect.Type, path string
 
 func fields(typ reflect.Type) func(func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
-		for i := range typ.NumField() {
-			if !yield(typ.Field(i)) {
+		for field := range typ.Fields() {
+			if !yield(field) {
 				return
 			}
 		}

@@ -213,7 +213,9 @@ func TestJudgeReceipts_FillsEveryRequirementThatCanBeFilled(t *testing.T) {
 		"who could leave a place to another leaves it": {two, [][]string{{"a", "b"}, {"a"}}, []string{"r0", "r1"}, true},
 		"along a chain": {
 			[]proposal.Requirement{{Group: "a", Count: 1}, {Group: "b", Count: 1}, {Group: "c", Count: 1}},
-			[][]string{{"a", "b"}, {"b", "c"}, {"a"}}, []string{"r0", "r1", "r2"}, true,
+			[][]string{{"a", "b"}, {"b", "c"}, {"a"}},
+			[]string{"r0", "r1", "r2"},
+			true,
 		},
 		"two of one group":                {[]proposal.Requirement{{Group: "a", Count: 2}}, [][]string{{"a"}, {"a"}, {"a"}}, []string{"r0", "r1"}, true},
 		"two of one group, only one":      {[]proposal.Requirement{{Group: "a", Count: 2}}, [][]string{{"a"}}, []string{"r0"}, false},

@@ -165,11 +165,11 @@ func (f *fixture) jobTemplateOf(p *v1alpha1.ToolProposal) *batchv1.Job {
 // None of it gives anybody a second run.
 func TestJob_ThatSomebodyEdits_NeverRunsTheCallTwice(t *testing.T) {
 	f := callFixture(t)
-	p, j := f.dispatched("restart", web)
+	p, _ := f.dispatched("restart", web)
 	first := f.runnerFor(p)
 	key := first.mustRedeem()
 
-	j = f.jobOf(p)
+	j := f.jobOf(p)
 	j.Spec.Suspend = new(true)
 	f.mustUpdate(j)
 	f.removePod(first.pod)

@@ -105,8 +105,7 @@ func (s *session) run(block string) string {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	text := strings.Replace(out.String(), prompt, prompt+typed+"\n", 1)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		text += fmt.Sprintf("[exit code %d]\n", exit.ExitCode())
 	} else if err != nil {
 		s.t.Fatal(err)

@@ -45,7 +45,7 @@ func (s *apiServer) awaitAdmission(t *testing.T, want bool) {
 		if (err != nil) == want {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // kube-apiserver looks again in its own time
 	}
 	t.Fatalf("kube-apiserver did not notice that the webhooks are there: %v", want)
 }

@@ -70,7 +70,7 @@ func (w *world) follow(p *v1alpha1.ToolProposal, frozen bool) *v1alpha1.ToolProp
 		case w.active.Load() > 0:
 			// A runner is at work: no time passes but its own.
 			pass = 0
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond) //nolint:forbidigo // it works in real time
 		case pass > idlePasses:
 			// Nothing moves by itself any more: time must.
 			w.advance(time.Minute)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/x509"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -138,9 +139,7 @@ func (w *world) serve(rw http.ResponseWriter, req *http.Request) {
 	case fault == lostReply, !o.alive():
 		panic(http.ErrAbortHandler)
 	}
-	for name, values := range answer.Header() {
-		rw.Header()[name] = values
-	}
+	maps.Copy(rw.Header(), answer.Header())
 	rw.WriteHeader(answer.Code)
 	_, _ = rw.Write(answer.Body.Bytes())
 }

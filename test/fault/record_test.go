@@ -32,11 +32,11 @@ type line struct {
 	// detail is the resource written, or the type of the audit record.
 	detail string
 	// Of a written status.
-	phase, reason          string
-	grant                  string
-	redeemer               types.UID
-	receipts               []types.UID
-	fingerprint, operation string
+	phase, reason string
+	grant         string
+	redeemer      types.UID
+	receipts      []types.UID
+	fingerprint   string
 	// allowed says of an audit record that it is a commit point's Allow.
 	allowed bool
 	// value is what the target of an effect received.

@@ -141,8 +141,10 @@ func newWorld(t testing.TB, approval bool) *world {
 		Spec: v1alpha1.ToolManifestSpec{
 			Version: "1", RiskTier: v1alpha1.RiskLow, HumanApproval: approval,
 			Arguments: []v1alpha1.Argument{{Name: "call", Type: "string", Required: true}},
-			HTTP: &v1alpha1.HTTPTemplate{Method: "POST", URL: w.target.URL + "/effect", Body: "{call}", AllowPrivate: true,
-				Headers: []v1alpha1.HTTPHeader{{Name: "Content-Type", Value: "text/plain"}}},
+			HTTP: &v1alpha1.HTTPTemplate{
+				Method: "POST", URL: w.target.URL + "/effect", Body: "{call}", AllowPrivate: true,
+				Headers: []v1alpha1.HTTPHeader{{Name: "Content-Type", Value: "text/plain"}},
+			},
 		},
 	}
 	w.create(m)

@@ -78,10 +78,10 @@ func TestProtocol_KeepsItsInvariantsInEveryState(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			w := &world{scenario: sc}
-			n, broken, steps := w.search(t, false)
+			n, broken, _ := w.search(t, false)
 			t.Logf("%d states", n)
 			if broken != fine {
-				_, _, steps = w.search(t, true)
+				_, _, steps := w.search(t, true)
 				t.Fatalf("%s:\n%v", faultNames[broken], steps)
 			}
 		})
