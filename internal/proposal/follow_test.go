@@ -87,6 +87,7 @@ func TestFollow_EveryRow(t *testing.T) {
 		"cancelled and stopped":                   {redeemed(func(r *proposal.Run) { cancel(r); r.PodsGone = true }), 0, "Cancelled/DeniedByApprover stop"},
 		"cancelled, and its Pod never went":       {redeemed(cancel), 90 * time.Second, "Indeterminate/ResultLost stop"},
 		"its Job was taken away, its Pod runs on": {redeemed(func(r *proposal.Run) { r.JobExists = false }), 0, "Running/Redeemed again in 1m30s"},
+
 		"success":                                  {reported("Succeeded", "", keep), 0, "Succeeded/Succeeded"},
 		"success that breaks its schema":           {reported("Succeeded", "", func(r *proposal.Run) { r.SchemaProblem = "no" }), 0, "Failed/ResultSchemaViolation"},
 		"failure":                                  {reported("Failed", "", keep), 0, "Failed/ToolFailed"},
