@@ -88,13 +88,14 @@ func TestFollow_EveryRow(t *testing.T) {
 		"cancelled, and its Pod never went":       {redeemed(cancel), 90 * time.Second, "Indeterminate/ResultLost stop"},
 		"its Job was taken away, its Pod runs on": {redeemed(func(r *proposal.Run) { r.JobExists = false }), 0, "Running/Redeemed again in 1m30s"},
 
-		"success":                                  {reported("Succeeded", "", keep), 0, "Succeeded/Succeeded"},
-		"success that breaks its schema":           {reported("Succeeded", "", func(r *proposal.Run) { r.SchemaProblem = "no" }), 0, "Failed/ResultSchemaViolation"},
-		"failure":                                  {reported("Failed", "", keep), 0, "Failed/ToolFailed"},
-		"failure for a reason":                     {reported("Failed", "DialRefused", keep), 0, "Failed/DialRefused"},
-		"a request whose answer was lost":          {reported("Failed", "ResponseLost", keep), 0, "Indeterminate/ResponseLost"},
-		"the same at its timeout":                  {reported("TimedOut", "ResponseLost", keep), 0, "Indeterminate/ResponseLost"},
-		"timeout":                                  {reported("TimedOut", "", keep), 0, "Failed/TimedOut"},
+		"success":                         {reported("Succeeded", "", keep), 0, "Succeeded/Succeeded"},
+		"success that breaks its schema":  {reported("Succeeded", "", func(r *proposal.Run) { r.SchemaProblem = "no" }), 0, "Failed/ResultSchemaViolation"},
+		"failure":                         {reported("Failed", "", keep), 0, "Failed/ToolFailed"},
+		"failure for a reason":            {reported("Failed", "DialRefused", keep), 0, "Failed/DialRefused"},
+		"a request whose answer was lost": {reported("Failed", "ResponseLost", keep), 0, "Indeterminate/ResponseLost"},
+		"the same at its timeout":         {reported("TimedOut", "ResponseLost", keep), 0, "Indeterminate/ResponseLost"},
+		"timeout":                         {reported("TimedOut", "", keep), 0, "Failed/TimedOut"},
+
 		"a report counts although it is cancelled": {reported("Succeeded", "", cancel), 0, "Succeeded/Succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
