@@ -55,6 +55,10 @@ const storeEvery = time.Second
 // what is wrong, which stays until a restart with a higher epoch, or why it
 // could not be found out.
 func (w *Watermark) Check(ctx context.Context) (restored string, err error) {
+	before, err := w.seen()
+	if err != nil {
+		return "", err
+	}
 	var list v1alpha1.ToolProposalList
 	if err := w.Live.List(ctx, &list, client.Limit(1)); err != nil {
 		return "", fmt.Errorf("reading the cluster's resource version: %w", err)
@@ -65,26 +69,32 @@ func (w *Watermark) Check(ctx context.Context) (restored string, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.loaded {
-		if err := w.load(); err != nil {
-			return "", err
-		}
-	}
-	// Reads that overtake each other are of no consequence: a replica of the
-	// store answers with its latest state or not at all.
-	if w.restored == "" && now < w.mark {
+	// Only what was seen before this read began must be behind it: a read that
+	// began later may have come first and moved the mark on.
+	if w.restored == "" && now < before {
 		w.restored = fmt.Sprintf("the cluster is at resource version %d, which is before %d that was seen already: it was restored from a backup; "+
-			"raise the operator's --epoch above %d to go on, which voids every earlier call and receipt", now, w.mark, w.Epoch)
+			"raise the operator's --epoch above %d to go on, which voids every earlier call and receipt", now, before, w.Epoch)
 	}
 	if w.restored != "" {
 		return w.restored, w.alarm(ctx)
 	}
-	w.mark = now
+	w.mark = max(w.mark, now)
 	if w.Now().Sub(w.stored) < storeEvery {
 		return "", nil
 	}
 	w.stored = w.Now()
 	return "", w.store()
+}
+
+// seen is the mark as it is now.
+func (w *Watermark) seen() (uint64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.loaded {
+		return w.mark, nil
+	}
+	err := w.load()
+	return w.mark, err
 }
 
 func (w *Watermark) alarm(ctx context.Context) error {
