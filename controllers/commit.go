@@ -68,6 +68,7 @@ func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (
 }
 
 func (r *ProposalReconciler) grant(ctx context.Context, f *facts, plan proposal.Plan) (ctrl.Result, error) {
+	decided := r.Now()
 	namespace, err := r.executionNamespace(ctx, f.Proposal.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -93,7 +94,9 @@ func (r *ProposalReconciler) grant(ctx context.Context, f *facts, plan proposal.
 			return ctrl.Result{}, err
 		}
 	}
-	return r.createJob(ctx, next, f.contract, expected)
+	result, err := r.createJob(ctx, next, f.contract, expected)
+	r.traceGrant(f, next, decided, err)
+	return result, err
 }
 
 // setDispatch writes the grant into the status.

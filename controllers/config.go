@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/internal/job"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/internal/proposal"
+	"github.com/assent-dev/assent/internal/tracing"
 )
 
 // Config is what the controllers share.
@@ -50,6 +51,8 @@ type Config struct {
 	Settings func() job.Settings
 	// Metrics are counted where they are not nil.
 	Metrics *Metrics
+	// Tracer is told of the steps of calls; nil tells nobody.
+	Tracer *tracing.Tracer
 
 	appended appended
 }

@@ -21,6 +21,8 @@ import (
 type facts struct {
 	proposal.Observed
 	contract *contract.Contract
+	// began is when the gathering did.
+	began time.Time
 }
 
 // decisionTime bounds one answer of the policies. Running out of it denies.
@@ -30,7 +32,7 @@ const decisionTime = 2 * time.Second
 // informers' reader it serves to move calls along; the commit point gathers
 // again with a live one.
 func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal) (*facts, error) {
-	f := &facts{Observed: proposal.Observed{Proposal: p, Epoch: c.Epoch(), Keys: c.Keys(), Drift: c.Drift()}}
+	f := &facts{Observed: proposal.Observed{Proposal: p, Epoch: c.Epoch(), Keys: c.Keys(), Drift: c.Drift()}, began: c.Now()}
 	if f.Seal, f.SealErr = proposal.VerifySeal(f.Keys, p); f.SealErr != nil {
 		return f, nil //nolint:nilerr // a bad seal is an observation: nothing such an object says is worth looking up
 	}

@@ -103,6 +103,7 @@ func (r *ProposalReconciler) applyStep(ctx context.Context, state *run, step pro
 	if err := r.writeStatus(ctx, p, next); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.traceEnd(state.facts, next)
 	if step.StopJob {
 		if err := r.releaseJob(ctx, next); err != nil {
 			return ctrl.Result{}, err

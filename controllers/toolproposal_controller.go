@@ -151,6 +151,7 @@ func (r *ProposalReconciler) applyPlan(ctx context.Context, f *facts, plan propo
 	if err := r.writeStatus(ctx, f.Proposal, next); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.traceDecision(f, next)
 	if plan.Approval != nil {
 		if err := r.writeVerdicts(ctx, plan.Approval.Verdicts); err != nil {
 			return ctrl.Result{}, err

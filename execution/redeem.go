@@ -25,6 +25,7 @@ import (
 	"github.com/assent-dev/assent/internal/job"
 	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/proposal"
+	"github.com/assent-dev/assent/internal/tracing"
 )
 
 // Limits of what a runner reads and reports, in bytes.
@@ -49,14 +50,19 @@ func (s *Server) redeem(ctx context.Context, pod *corev1.Pod, body []byte) ([]by
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "malformed redeem request")
 	}
+	began := s.Now()
 	for range swapAttempts {
 		c := &claim{pod: pod, nonce: attest.NonceDigest(req.Nonce)}
-		if err := s.examine(ctx, c, req); err != nil {
-			return nil, err
+		var answer []byte
+		err := s.examine(ctx, c, req)
+		if err == nil {
+			answer, err = s.swap(ctx, c)
 		}
-		answer, err := s.swap(ctx, c)
 		if apierrors.IsConflict(err) {
 			continue
+		}
+		if c.seal != nil {
+			s.trace(tracing.Redemption, c.seal.SealID, c.proposal, began, err)
 		}
 		return answer, err
 	}

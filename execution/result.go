@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/internal/job"
 	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/proposal"
+	"github.com/assent-dev/assent/internal/tracing"
 )
 
 // errorOutputMaxBytes is how much of the error output the status keeps.
@@ -36,6 +37,7 @@ func (s *Server) result(ctx context.Context, pod *corev1.Pod, body []byte) ([]by
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "malformed result")
 	}
+	began := s.Now()
 	for range swapAttempts {
 		p, err := s.redeemedBy(ctx, pod)
 		if err != nil {
@@ -48,6 +50,9 @@ func (s *Server) result(ctx context.Context, pod *corev1.Pod, body []byte) ([]by
 		err = s.store(ctx, p, report)
 		if apierrors.IsConflict(err) {
 			continue
+		}
+		if s.Tracer != nil {
+			s.trace(tracing.Result, proposal.TraceID(s.Keys(), p), p, began, err)
 		}
 		return []byte("{}"), err
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/assent-dev/assent/internal/job"
 	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/proposal"
+	"github.com/assent-dev/assent/internal/tracing"
 )
 
 const (
@@ -66,6 +67,8 @@ type Server struct {
 	Now   func() time.Time
 	Epoch func() int64
 	Log   logr.Logger
+	// Tracer is told of requests about calls; nil tells nobody.
+	Tracer *tracing.Tracer
 }
 
 // refusal is an answer that tells a runner that asking again is of no use.

@@ -86,6 +86,7 @@ var matrix = []rule{
 	},
 
 	// Tier 2
+	{path: "internal/tracing", own: []string{}, never: join(kubernetes, cedar), except: []string{"k8s.io/klog/"}, modules: []string{"go.opentelemetry.io/"}},
 	{path: "internal/observe", own: []string{"api/v1alpha1", "snapshot", "internal/attest", "internal/contract", "internal/policy", "internal/proposal"}},
 	{
 		path: "internal/runner", own: []string{"snapshot", "internal/attest", "internal/contract"}, never: join(kubernetes, cedar),
@@ -95,21 +96,21 @@ var matrix = []rule{
 		path: "controllers",
 		own: []string{
 			"api/v1alpha1", "snapshot", "internal/attest", "internal/audit", "internal/contract",
-			"internal/job", "internal/observe", "internal/policy", "internal/proposal",
+			"internal/job", "internal/observe", "internal/policy", "internal/proposal", "internal/tracing",
 		},
 	},
 	{
 		path: "webhook",
 		own: []string{
 			"api/v1alpha1", "snapshot", "internal/attest", "internal/audit", "internal/contract",
-			"internal/observe", "internal/policy", "internal/proposal",
+			"internal/observe", "internal/policy", "internal/proposal", "internal/tracing",
 		},
 	},
 	{
 		path: "execution",
 		own: []string{
 			"api/v1alpha1", "snapshot", "internal/attest", "internal/audit", "internal/contract",
-			"internal/job", "internal/observe", "internal/proposal",
+			"internal/job", "internal/observe", "internal/proposal", "internal/tracing",
 		},
 	},
 
@@ -118,7 +119,7 @@ var matrix = []rule{
 		path: "cmd/assent",
 		own: []string{
 			"api/v1alpha1", "snapshot", "internal/attest", "internal/audit", "internal/contract", "internal/job",
-			"internal/observe", "internal/policy", "internal/proposal", "controllers", "webhook", "execution", "config",
+			"internal/observe", "internal/policy", "internal/proposal", "internal/tracing", "controllers", "webhook", "execution", "config",
 		},
 	},
 	{path: "cmd/assent-runner", own: []string{"snapshot", "internal/attest", "internal/contract", "internal/runner"}, never: join(kubernetes, cedar)},
@@ -138,7 +139,8 @@ var matrix = []rule{
 		path: "test",
 		own: []string{
 			"api/v1alpha1", "snapshot", "internal/attest", "internal/audit", "internal/contract", "internal/job",
-			"internal/observe", "internal/policy", "internal/proposal", "internal/runner", "controllers", "webhook", "execution", "config",
+			"internal/observe", "internal/policy", "internal/proposal", "internal/runner", "internal/tracing",
+			"controllers", "webhook", "execution", "config",
 		},
 	},
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/internal/contract"
 	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/proposal"
+	"github.com/assent-dev/assent/internal/tracing"
 )
 
 const kindProposal = "ToolProposal"
@@ -34,6 +35,16 @@ func (h *proposals) Default(ctx context.Context, p *v1alpha1.ToolProposal) error
 	if req.Operation != admissionv1.Create {
 		return nil
 	}
+	stamp, err := h.stamp(req.Namespace)
+	if err != nil {
+		return err
+	}
+	err = h.prepare(ctx, req, p, stamp)
+	h.trace(req, tracing.Admission, stamp.SealID, p, stamp.Now, err)
+	return err
+}
+
+func (h *proposals) prepare(ctx context.Context, req admission.Request, p *v1alpha1.ToolProposal, stamp proposal.Stamp) error {
 	name := displayName(p)
 	if !h.Rate.Allow(req.UserInfo.Username, h.Now()) {
 		return tooMany(kindProposal, name, refusal{
@@ -56,10 +67,6 @@ func (h *proposals) Default(ctx context.Context, p *v1alpha1.ToolProposal) error
 	}
 	if p.Spec.Prepared, err = proposal.PreparedCall(c, prepared); err != nil {
 		return fmt.Errorf("storing the prepared call of tool %s: %w", p.Spec.Tool, err)
-	}
-	stamp, err := h.stamp(req.Namespace)
-	if err != nil {
-		return err
 	}
 	if stamp.Session, err = h.sessionOf(ctx, req.Namespace, p); err != nil {
 		return err
@@ -122,7 +129,13 @@ func (h *proposals) get(ctx context.Context, key client.ObjectKey, into client.O
 // ValidateCreate refuses what another mutating webhook changed after the seal,
 // and a requester with too many open calls.
 func (h *proposals) ValidateCreate(ctx context.Context, p *v1alpha1.ToolProposal) (admission.Warnings, error) {
-	if _, err := proposal.VerifySeal(h.Keys(), p); err != nil {
+	req, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the admission request: %w", err)
+	}
+	began := h.Now()
+	seal, err := proposal.VerifySeal(h.Keys(), p)
+	if err != nil {
 		if errors.Is(err, proposal.ErrUnsealed) {
 			return nil, invalid(kindProposal, displayName(p), refusal{
 				Field: "spec.seal", Reason: v1alpha1.ReasonUnsealed,
@@ -131,7 +144,9 @@ func (h *proposals) ValidateCreate(ctx context.Context, p *v1alpha1.ToolProposal
 		}
 		return nil, err
 	}
-	return nil, h.checkQuota(ctx, p)
+	err = h.checkQuota(ctx, p)
+	h.trace(req, tracing.Validation, seal.SealID, p, began, err)
+	return nil, err
 }
 
 func (h *proposals) checkQuota(ctx context.Context, p *v1alpha1.ToolProposal) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/internal/contract"
 	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/proposal"
+	"github.com/assent-dev/assent/internal/tracing"
 )
 
 const kindReceipt = "ApprovalReceipt"
@@ -37,11 +38,21 @@ func (h *receipts) Default(ctx context.Context, r *v1alpha1.ApprovalReceipt) err
 	if req.Operation != admissionv1.Create {
 		return nil
 	}
+	began := h.Now()
 	r.Spec.Approver, r.Spec.Seal = proposal.IdentityOf(req.UserInfo), ""
 	p, err := h.proposalOf(ctx, req.Namespace, r)
 	if err != nil {
 		return err
 	}
+	err = h.decide(ctx, req.Namespace, p, r)
+	if h.Tracer != nil {
+		h.trace(req, tracing.Receipt, proposal.TraceID(h.Keys(), p), p, began, err)
+	}
+	return err
+}
+
+// decide seals a decision on a call that exists, if it may be made.
+func (h *receipts) decide(ctx context.Context, namespace string, p *v1alpha1.ToolProposal, r *v1alpha1.ApprovalReceipt) error {
 	rules, lifetime, err := h.rulesOf(ctx, p)
 	if err != nil {
 		return err
@@ -52,7 +63,7 @@ func (h *receipts) Default(ctx context.Context, r *v1alpha1.ApprovalReceipt) err
 	if err := h.checkOthers(ctx, p, r); err != nil {
 		return err
 	}
-	stamp, err := h.stamp(req.Namespace)
+	stamp, err := h.stamp(namespace)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/proposal"
+	"github.com/assent-dev/assent/internal/tracing"
 )
 
 // Config is what the handlers share.
@@ -47,6 +48,8 @@ type Config struct {
 	Rate *Rate
 	// SamePerson maps a username to the person behind it; nil is the username itself.
 	SamePerson func(username string) string
+	// Tracer is told of each admission; nil tells nobody.
+	Tracer *tracing.Tracer
 }
 
 // Setup registers a handler for every kind.

@@ -29,4 +29,7 @@ const (
 	// commit point built. It tells a Job of ours from one that only has its
 	// name; the owner reference's UID must match as well.
 	AnnotationTemplateHash = "assent.dev/template-hash"
+	// AnnotationTraceParent, on a new ToolProposal, is the W3C traceparent of
+	// whoever makes the call. The call's own trace links it.
+	AnnotationTraceParent = "assent.dev/traceparent"
 )

@@ -40,6 +40,7 @@ type options struct {
 	auditTimeout       time.Duration
 	auditAnchors       anchorList
 	epoch              int64
+	otlpEndpoint       string
 
 	admissionPolicies bool
 
@@ -81,6 +82,7 @@ func parseOptions(args []string) (*options, error) {
 	f.StringVar(&o.identityMapFile, "identity-map-file", "", "YAML or JSON file that maps usernames to the people behind them. It goes before --identity-regexp.")
 	f.Var(&o.auditAnchors, "audit-anchor", "File, or URL that answers GET and PUT, in which the latest checkpoint of the audit log is remembered. May be repeated.")
 	f.Int64Var(&o.epoch, "epoch", 0, "Restore epoch. Raise it after the cluster or the audit log was restored from a backup: it voids every earlier call and receipt.")
+	f.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector that takes traces by OTLP over HTTP. Without it, and without OTEL_EXPORTER_OTLP_ENDPOINT, there are none.")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}

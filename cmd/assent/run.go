@@ -36,6 +36,7 @@ import (
 	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/internal/proposal"
+	"github.com/assent-dev/assent/internal/tracing"
 	"github.com/assent-dev/assent/webhook"
 )
 
@@ -49,6 +50,7 @@ type operator struct {
 	contracts *proposal.Compiler
 	journal   *journal
 	drift     *controllers.Drift
+	tracer    *tracing.Tracer
 	// person maps a username to the person behind it.
 	person func(username string) string
 }
@@ -70,6 +72,7 @@ func run(ctx context.Context, o *options) error {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	op := &operator{options: o, live: live}
+	defer op.closeTraces()
 	if op.person, err = o.persons(); err != nil {
 		return err
 	}
@@ -139,6 +142,9 @@ func (op *operator) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := op.openTraces(ctx); err != nil {
+		return err
+	}
 	op.journal = &journal{
 		dir: op.options.auditDir, origin: op.options.auditOrigin, keys: op.keys.current, timeout: op.options.auditTimeout,
 		version: version, epoch: op.options.epoch, anchors: op.options.auditAnchors,
@@ -186,6 +192,7 @@ func (op *operator) shared(settings func() job.Settings) *controllers.Config {
 		Settings:  settings,
 
 		SamePerson: op.person,
+		Tracer:     op.tracer,
 	}
 }
 
@@ -198,6 +205,7 @@ func (op *operator) wireWebhooks() error {
 		MaxPending:         op.options.maxPending,
 		SamePerson:         op.person,
 		Rate:               webhook.NewRate(op.options.requestRate, op.options.requestBurst),
+		Tracer:             op.tracer,
 	})
 }
 
@@ -226,7 +234,7 @@ func (op *operator) wireEndpoint(shared *controllers.Config, hosts []string) err
 	server := &execution.Server{
 		Live: op.live, Client: op.live, Keys: op.keys.current, Contracts: op.contracts,
 		ExpectedJob: shared.ExpectedJob, Hosts: hosts, Now: time.Now, Epoch: op.epoch,
-		Log: ctrl.Log.WithName("execution"),
+		Log: ctrl.Log.WithName("execution"), Tracer: op.tracer,
 	}
 	return op.mgr.Add(&endpoint{port: op.options.executionPort, handler: server.Handler(), cert: op.cert})
 }

@@ -74,6 +74,7 @@ func TestOperator_GetsTheFlagsItIsDocumentedWith(t *testing.T) {
 		"by default":               {nil, nil},
 		"with image tags accepted": {[]string{"allowImageTags=true"}, []string{"--allow-image-tags"}},
 		"with a flag of the user":  {[]string{"extraArgs={--v=2}"}, []string{"--v=2"}},
+		"with a collector":         {[]string{"tracing.endpoint=http://collector:4318"}, []string{"--otlp-endpoint=http://collector:4318"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			container := render(t, tc.settings...).deployment.Spec.Template.Spec.Containers[0]
@@ -84,6 +85,15 @@ func TestOperator_GetsTheFlagsItIsDocumentedWith(t *testing.T) {
 				t.Errorf("image %s, want %s", container.Image, want)
 			}
 		})
+	}
+}
+
+func TestOperator_GetsTheVariablesOfItsTraces(t *testing.T) {
+	env := render(t, "tracing.env[0].name=OTEL_EXPORTER_OTLP_HEADERS", "tracing.env[0].valueFrom.secretKeyRef.name=collector",
+		"tracing.env[0].valueFrom.secretKeyRef.key=headers").deployment.Spec.Template.Spec.Containers[0].Env
+	got := env[len(env)-1]
+	if got.Name != "OTEL_EXPORTER_OTLP_HEADERS" || got.ValueFrom == nil || got.ValueFrom.SecretKeyRef == nil || got.ValueFrom.SecretKeyRef.Key != "headers" {
+		t.Errorf("got %+v, want the Secret's key", got)
 	}
 }
 
@@ -186,6 +196,8 @@ func TestChart_RefusesUnsafeValues(t *testing.T) {
 		"a value that does not exist":              {[]string{"replicas=2"}, "additional properties 'replicas' not allowed"},
 		"a webhook that waits longer than allowed": {[]string{"webhook.timeoutSeconds=31"}, "at '/webhook/timeoutSeconds'"},
 		"a further argument that is not a flag":    {[]string{"extraArgs={serve}"}, "at '/extraArgs/0'"},
+		"a collector with a password in its URL":   {[]string{"tracing.endpoint=http://u:p@collector:4318"}, "at '/tracing/endpoint'"},
+		"a variable that is not of OpenTelemetry":  {[]string{"tracing.env[0].name=LD_PRELOAD", "tracing.env[0].value=x"}, "at '/tracing/env/0/name'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"template", "assent", chart, "--values", values}

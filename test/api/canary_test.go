@@ -173,8 +173,11 @@ func TestSecret_InSensitiveArgumentsAndOutputs_IsInNothingTheOperatorSays(t *tes
 	for e := range recorder.Events {
 		w.add("event", e)
 	}
+	for _, s := range server.traces.in(f) {
+		w.add("span", jsonOf(t, s))
+	}
 	w.check(t)
-	for _, source := range []string{"log", "status", "record", "metric", "event", "refusal"} {
+	for _, source := range []string{"log", "status", "record", "metric", "event", "refusal", "span"} {
 		if w.sources()[source] == 0 {
 			t.Errorf("nothing was heard of source %q: the test proves nothing about it", source)
 		}

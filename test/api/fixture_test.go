@@ -88,7 +88,7 @@ func newFixture(t *testing.T) *fixture {
 	f.shared = &controllers.Config{
 		Client: server.admin, Live: server.admin,
 		Keys:      func() *attest.Keyring { return server.keys },
-		Contracts: server.contracts, Policies: &policy.Store{}, Journal: log,
+		Contracts: server.contracts, Policies: &policy.Store{}, Journal: log, Tracer: server.traces.tracer,
 		Epoch: func() int64 { return 0 }, Drift: func() string { return "" },
 		Now: f.clock.Now, Retention: 24 * time.Hour,
 		Settings: func() job.Settings {

@@ -60,6 +60,7 @@ type apiServer struct {
 	clock     *clock
 	hooks     hooks
 	noop      noop
+	traces    *collector
 }
 
 func TestMain(m *testing.M) {
@@ -106,6 +107,9 @@ func start(ctx context.Context) (*apiServer, error) {
 		return nil, err
 	}
 	s.contracts = &proposal.Compiler{RunnerImage: testRunnerImage}
+	if s.traces, err = newCollector(ctx); err != nil {
+		return nil, err
+	}
 	return s, s.startAdmission(ctx)
 }
 
@@ -137,7 +141,7 @@ func (s *apiServer) startAdmission(ctx context.Context) error {
 		Cached: mgr.GetClient(), Live: s.admin, Reviews: s.admin,
 		Keys: func() *attest.Keyring { return s.keys }, Contracts: s.contracts,
 		Now: s.clock.Now, Random: rand.Reader, Epoch: func() int64 { return 0 },
-		MaxReceiptLifetime: 15 * time.Minute, MaxPending: 100,
+		MaxReceiptLifetime: 15 * time.Minute, MaxPending: 100, Tracer: s.traces.tracer,
 	})
 	if err != nil {
 		return err
