@@ -38,6 +38,17 @@ type Tool struct {
 	// MCPArguments are the arguments of the server's tool, under the names
 	// they have there. They stand in context.invocation.resolved.mcp_arguments.
 	MCPArguments []Argument
+	// MCPConstants are those of them that are the same in every call.
+	MCPConstants []Constant
+}
+
+// Constant is one value that the contract itself gives.
+type Constant struct {
+	// Name in the JSON object.
+	Name string
+	// JSON is the value's text. It has the type that the value has, also where
+	// StringArguments makes text of every argument.
+	JSON string
 }
 
 // Argument is one declared argument.
@@ -69,7 +80,8 @@ func (t *Tool) name() string {
 func (t *Tool) equal(o *Tool) bool {
 	return t.facts() == o.facts() &&
 		slices.EqualFunc(t.Arguments, o.Arguments, sameArgument) &&
-		slices.EqualFunc(t.MCPArguments, o.MCPArguments, sameArgument)
+		slices.EqualFunc(t.MCPArguments, o.MCPArguments, sameArgument) &&
+		slices.Equal(t.MCPConstants, o.MCPConstants)
 }
 
 // toolFacts is everything of a tool but its arguments.
@@ -98,6 +110,7 @@ func (t *Tool) clone() Tool {
 	c := *t
 	c.Arguments = slices.Clone(t.Arguments)
 	c.MCPArguments = slices.Clone(t.MCPArguments)
+	c.MCPConstants = slices.Clone(t.MCPConstants)
 	return c
 }
 

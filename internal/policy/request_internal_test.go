@@ -150,9 +150,10 @@ func TestRequest_ConformsToTheSchema(t *testing.T) {
 		Principal:         Principal{Username: "system:serviceaccount:a:b", Groups: []string{"g"}},
 		ArgsCanonicalJSON: `{"b":true,"i":1,"ip":"10.0.0.1","l":[1.5],"n":2,"net":"10.0.0.0/8","o":{"l":[1]},"p":80,"s":"x"}`,
 		HasSession:        true, SessionContext: `{"tenant":"x"}`,
-		Effect: EffectView{Kind: EffectMCP, MCPArgumentsJSON: `{"l":[1]}`},
+		Effect: EffectView{Kind: EffectMCP, MCPArgumentsJSON: `{"c":{"a":[{"x":1},{"x":2,"y":"z"}],"n":null,"r":1.5},"l":[1]}`},
 	}
 	call.Tool.MCPArguments = []Argument{{Name: "l", Kind: "array", Schema: items}}
+	call.Tool.MCPConstants = []Constant{{Name: "c", JSON: `{"a":[{"x":1},{"x":2,"y":"z"}],"n":null,"r":1.5}`}}
 	c := newChecks("team", []Tool{call.Tool}, nil)
 	v := validate.New(newSchema([]SessionAttribute{{Name: "tenant", Type: AttributeString}}, c.ordered, &otherNames{}))
 	r, err := newRequest(&call, c.tool(&call.Tool))

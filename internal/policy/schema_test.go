@@ -48,6 +48,7 @@ func shopTools() []policy.Tool {
 			Namespace: "shop", Name: "fetch-list", EffectKind: policy.EffectMCP, CedarResource: "Tool::Fetch", CedarAction: "run",
 			Arguments:    []policy.Argument{{Name: "url", Kind: "url", Required: true}, {Name: "mode", Kind: "integer"}},
 			MCPArguments: []policy.Argument{{Name: "target", Kind: "url", Required: true}},
+			MCPConstants: []policy.Constant{{Name: "depth", JSON: "3"}, {Name: "headers", JSON: `{"accept":["text/html"],"follow":false}`}},
 		},
 		{
 			Namespace: "shop", Name: "scan", EffectKind: policy.EffectCommand, CedarResource: "Scan", CedarAction: "run", StringArguments: true,
@@ -173,7 +174,7 @@ func TestSchema_HoldsForEveryRequest(t *testing.T) {
 		},
 		{
 			ArgsCanonicalJSON: `{"mode":3,"url":"https://example.com/"}`,
-			Effect:            policy.EffectView{Kind: policy.EffectMCP, MCPServer: "https://mcp.example/", MCPTool: "list", MCPArgumentsJSON: `{"target":"https://example.com/"}`},
+			Effect:            policy.EffectView{Kind: policy.EffectMCP, MCPServer: "https://mcp.example/", MCPTool: "list", MCPArgumentsJSON: `{"depth":3,"headers":{"accept":["text/html"],"follow":false},"target":"https://example.com/"}`},
 		},
 		{
 			ArgsCanonicalJSON: `{"ports":"80","range":"10.0.0.0/8"}`,
@@ -212,6 +213,7 @@ func TestSchema_HoldsForEveryRequest(t *testing.T) {
 			`context.invocation.resolved has mcp_server && context.invocation.resolved.mcp_server == "https://mcp.example/"`,
 			`context.invocation.resolved has mcp_tool && context.invocation.resolved.mcp_tool == "list"`,
 			`context.invocation.resolved has mcp_arguments && context.invocation.resolved.mcp_arguments.target == "https://example.com/"`,
+			`context.invocation.resolved has mcp_arguments && context.invocation.resolved.mcp_arguments.depth == 3 && !context.invocation.resolved.mcp_arguments.headers.follow`,
 			`context.invocation.resolved has mcp_arguments_json && context.invocation.resolved.mcp_arguments_json like "{*"`,
 		},
 		{

@@ -60,9 +60,16 @@ func newToolTypes(tool *Tool) *toolTypes {
 	return t
 }
 
-// mcpShape is the shape of the mapped arguments.
+// mcpShape is the shape of the mapped arguments and of the constants beside them.
 func mcpShape(tool *Tool) *shape {
-	fields := make(map[string]field, len(tool.MCPArguments))
+	fields := make(map[string]field, len(tool.MCPArguments)+len(tool.MCPConstants))
+	constants := &deriver{left: maxShapes}
+	for _, c := range tool.MCPConstants {
+		// A text that cannot be read is in no contract; it would stay open.
+		if value, err := snapshot.DecodeText(c.JSON); err == nil {
+			fields[c.Name] = constants.constant(value, maxShapeDepth)
+		}
+	}
 	for i := range tool.MCPArguments {
 		a := &tool.MCPArguments[i]
 		fields[a.Name] = field{shape: argumentShape(a, tool.StringArguments), required: a.Required}

@@ -245,16 +245,77 @@ func TestPolicyTool_DescribesTheContract(t *testing.T) {
 	if got.CedarResource != "Tool::Fetch" || got.CedarAction != "execute" || got.Name != "change" || got.EffectKind != "mcp" {
 		t.Errorf("tool %+v", got)
 	}
-	wantMCP := []policy.Argument{{Name: "where", Kind: "string", Required: true}, {Name: "opts", Kind: "object", Schema: `{"type":"object"}`}}
+	object := map[string]any{"type": "object"}
+	wantMCP := []policy.Argument{{Name: "where", Kind: "string", Required: true}, {Name: "opts", Kind: "object", Schema: object}}
 	if diff := cmp.Diff(wantMCP, got.MCPArguments); diff != "" {
 		t.Errorf("arguments of the server (-want +got):\n%s", diff)
 	}
-	if got.Arguments[1].Schema != `{"type":"object"}` {
-		t.Errorf("schema %q", got.Arguments[1].Schema)
+	if diff := cmp.Diff([]policy.Constant{{Name: "how", JSON: `"fast"`}}, got.MCPConstants); diff != "" {
+		t.Errorf("constants for the server (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(any(object), got.Arguments[1].Schema); diff != "" {
+		t.Errorf("schema (-want +got):\n%s", diff)
 	}
 	m.Spec.MCP.Arguments = nil
-	if same := proposal.PolicyTool(namespace, compile(t, m)); len(same.MCPArguments) != 2 {
-		t.Errorf("without a mapping the server gets %v", same.MCPArguments)
+	if same := proposal.PolicyTool(namespace, compile(t, m)); len(same.MCPArguments) != 2 || len(same.MCPConstants) != 0 {
+		t.Errorf("without a mapping the server gets %v and %v", same.MCPArguments, same.MCPConstants)
+	}
+}
+
+// The types of policy are derived from what the contract hands over: in another
+// form than policy reads, everything inside objects and arrays would be untyped.
+func TestPolicyTool_LetsPoliciesReadInsideObjectsArraysAndConstants(t *testing.T) {
+	m := mcpManifest()
+	m.Spec.Arguments = append(m.Spec.Arguments,
+		v1alpha1.Argument{Name: "options", Type: "object", ArgumentConstraints: v1alpha1.ArgumentConstraints{
+			Schema: `{"type":"object","required":["level"],"properties":{"level":{"type":"integer"}}}`,
+		}},
+		v1alpha1.Argument{Name: "tags", Type: "array", Required: true, ArgumentConstraints: v1alpha1.ArgumentConstraints{
+			Schema: `{"type":"array","items":{"type":"string"}}`,
+		}})
+	m.Spec.MCP.Arguments = []v1alpha1.MCPArgument{
+		{Name: "where", Argument: "target"}, {Name: "opts", Argument: "options"}, {Name: "tags", Argument: "tags"},
+		{Name: "how", Value: new(`"fast"`)}, {Name: "limits", Value: new(`{"tries":3,"hosts":["a","b"],"dry":false}`)},
+	}
+	text := `permit (principal, action, resource) when {
+		context.invocation.arguments has options && context.invocation.arguments.options.level == 3 &&
+		context.invocation.arguments.tags.contains("x") &&
+		context.invocation.resolved.mcp_arguments has opts && context.invocation.resolved.mcp_arguments.opts.level == 3 &&
+		context.invocation.resolved.mcp_arguments.how == "fast" &&
+		context.invocation.resolved.mcp_arguments.limits.tries == 3 &&
+		context.invocation.resolved.mcp_arguments.limits.hosts.contains("b") &&
+		!context.invocation.resolved.mcp_arguments.limits.dry
+	};`
+	compiled, problems := policy.Compile(policy.Source{Namespace: namespace, Name: "p", Text: text}, policy.Limits{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	set, err := policy.NewSet(policy.Limits{}, compiled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := compile(t, m)
+	set = set.WithTools(namespace, []policy.Tool{proposal.PolicyTool(namespace, c)})
+	if report := set.Report(policy.Key{Namespace: namespace, Name: "p"}); len(report.Problems) > 0 {
+		t.Fatalf("problems %v", report.Problems)
+	}
+	for arguments, want := range map[string]policy.Answer{
+		`{"target":"web","tags":["x"],"options":{"level":3}}`: policy.Allow,
+		`{"target":"web","tags":["y"],"options":{"level":3}}`: policy.Deny,
+		`{"target":"web","tags":["x"],"options":{"level":4}}`: policy.Deny,
+		`{"target":"web","tags":["x"]}`:                       policy.Deny,
+	} {
+		prepared, err := c.Prepare(agent, arguments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := set.Decide(policy.Call{
+			Tool: proposal.PolicyTool(namespace, c), Principal: policy.Principal{Username: agent},
+			ArgsCanonicalJSON: prepared.ArgsCanonicalJSON, Fingerprint: prepared.Fingerprint, Effect: proposal.EffectView(prepared.Effect),
+		}, policy.Options{})
+		if got.Answer != want {
+			t.Errorf("%s: %+v, want %s", arguments, got, want)
+		}
 	}
 }
 

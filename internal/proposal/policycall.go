@@ -4,7 +4,6 @@
 package proposal
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
@@ -40,38 +39,31 @@ func PolicyTool(namespace string, c *contract.Contract) policy.Tool {
 		byName[a.Name] = a
 		t.Arguments = append(t.Arguments, policyArgument(a.Name, a))
 	}
-	t.MCPArguments = mcpArguments(c.Manifest().MCP, byName, t.Arguments)
+	t.MCPArguments, t.MCPConstants = mcpArguments(c.Manifest().MCP, byName, t.Arguments)
 	return t
 }
 
-// mcpArguments are the arguments of the server's tool under its own names. A
-// constant has no declared kind; it is text to policies.
-func mcpArguments(m *contract.MCPTemplate, byName map[string]contract.ArgumentInfo, own []policy.Argument) []policy.Argument {
+// mcpArguments are the arguments of the server's tool under its own names, and
+// what the contract itself says there.
+func mcpArguments(m *contract.MCPTemplate, byName map[string]contract.ArgumentInfo, own []policy.Argument) (arguments []policy.Argument, constants []policy.Constant) {
 	if m == nil {
-		return nil
+		return nil, nil
 	}
 	if len(m.Arguments) == 0 {
-		return own
+		return own, nil
 	}
-	var out []policy.Argument
 	for _, a := range m.Arguments {
-		if info, ok := byName[a.Argument]; ok {
-			out = append(out, policyArgument(a.Name, info))
+		if a.Value != nil {
+			constants = append(constants, policy.Constant{Name: a.Name, JSON: *a.Value})
+		} else if info, ok := byName[a.Argument]; ok {
+			arguments = append(arguments, policyArgument(a.Name, info))
 		}
 	}
-	return out
+	return arguments, constants
 }
 
 func policyArgument(name string, a contract.ArgumentInfo) policy.Argument {
-	out := policy.Argument{Name: name, Kind: a.Kind, Required: a.Required || a.HasDefault}
-	if a.Schema != nil {
-		// It was decoded from a text and encodes again; without it the value is
-		// of no declared shape, which is refused.
-		if text, err := json.Marshal(a.Schema); err == nil {
-			out.Schema = string(text)
-		}
-	}
-	return out
+	return policy.Argument{Name: name, Kind: a.Kind, Required: a.Required || a.HasDefault, Schema: a.Schema}
 }
 
 // PolicyCall is a prepared call as policies see it, without approval. The
