@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -158,7 +159,7 @@ func (op *operator) wire(ctx context.Context) error {
 		func() error { return op.wireWebhooks() },
 		func() error { return op.wireControllers(shared) },
 		func() error { return op.wireEndpoint(shared, hosts) },
-		func() error { return op.wireHealth() },
+		func() error { return op.wireHealth(shared.Policies) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -239,21 +240,27 @@ func (op *operator) wireEndpoint(shared *controllers.Config, hosts []string) err
 	return op.mgr.Add(&endpoint{port: op.options.executionPort, handler: server.Handler(), cert: op.cert})
 }
 
-func (op *operator) wireHealth() error {
+func (op *operator) wireHealth(policies *policy.Store) error {
 	if err := op.mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the health check: %w", err)
 	}
-	started := op.mgr.GetWebhookServer().StartedChecker()
-	err := op.mgr.AddReadyzCheck("serving", func(req *http.Request) error {
-		if err := op.cert.ready(); err != nil {
-			return err
-		}
-		return started(req)
-	})
+	if err := policies.SelfTest(); err != nil {
+		// Restarting mends nothing: the operator stays, denies and is not ready.
+		ctrl.Log.Error(err, "every call is denied")
+	}
+	err := op.mgr.AddReadyzCheck("serving", readiness(policies, op.cert.ready, op.mgr.GetWebhookServer().StartedChecker()))
 	if err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
 	return nil
+}
+
+// readiness lets nobody ask an operator whose policy engine answers wrongly, or
+// that does not serve yet.
+func readiness(policies *policy.Store, cert func() error, started healthz.Checker) healthz.Checker {
+	return func(req *http.Request) error {
+		return errors.Join(policies.SelfTest(), cert(), started(req))
+	}
 }
 
 // settings are the operator's share of every Job, and the names that the

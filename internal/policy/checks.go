@@ -87,7 +87,7 @@ func compareUID(a, b types.EntityUID) int {
 // WithTools returns the set with the tools of a namespace known: all that have
 // a valid contract there, and no others. Policies are checked against them.
 func (s *Set) WithTools(namespace string, tools []Tool) *Set {
-	next := &Set{limits: s.limits, parts: s.parts, checks: maps.Clone(s.checks)}
+	next := &Set{limits: s.limits, engine: s.engine, parts: s.parts, checks: maps.Clone(s.checks)}
 	if len(tools) == 0 {
 		delete(next.checks, namespace)
 		return next

@@ -67,7 +67,7 @@ func (s *Set) decide(call *Call, options *Options) (d Decision) {
 	if d, bad := observe(call, options); bad {
 		return d
 	}
-	e := &evaluator{request: r, policies: relevant, others: others, expired: options.Expired, fingerprint: call.Fingerprint}
+	e := &evaluator{request: r, policies: relevant, others: others, expired: options.Expired, fingerprint: call.Fingerprint, engine: s.engine}
 	return e.answer(call)
 }
 

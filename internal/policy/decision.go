@@ -51,6 +51,9 @@ const (
 	ReasonPolicySetTooLarge Reason = "PolicySetTooLarge"
 	// ReasonPolicySetNotLoaded: no set was loaded yet.
 	ReasonPolicySetNotLoaded Reason = "PolicySetNotLoaded"
+	// ReasonPolicySelfTestFailed: the engine gave a wrong answer to a question
+	// whose answer is known. No other answer of it is worth anything then.
+	ReasonPolicySelfTestFailed Reason = "PolicySelfTestFailed"
 	// ReasonPolicyPanic: the evaluation of a policy panicked.
 	ReasonPolicyPanic Reason = "PolicyPanic"
 	// ReasonPolicyTimeout: the time for the evaluation ran out.

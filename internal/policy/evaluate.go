@@ -21,6 +21,7 @@ type evaluator struct {
 	others      []*statement // that ask for another principal, to explain with
 	expired     func() bool
 	fingerprint string
+	engine      Engine
 
 	current  *statement // being evaluated
 	timedOut bool
@@ -74,7 +75,7 @@ func (e *evaluator) ask(entities types.EntityGetter, request types.Request) (o o
 			}}
 		}
 	}()
-	decision, diagnostic := cedar.Authorize(e, entities, request)
+	decision, diagnostic := e.engine.orCedar()(e, entities, request)
 	if e.timedOut {
 		o.failure = ReasonPolicyTimeout
 		o.errors = []EvaluationError{{Policy: e.current.id, Message: "the time for the decision ran out before this policy"}}

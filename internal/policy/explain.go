@@ -71,7 +71,7 @@ func (e *evaluator) parts(s *statement) []clause {
 }
 
 func (e *evaluator) fails(part clause, request types.Request) bool {
-	decision, _ := cedar.Authorize(only{part.policy}, e.request, request)
+	decision, _ := e.engine.orCedar()(only{part.policy}, e.request, request)
 	return decision == types.Deny
 }
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cedar-policy/cedar-go/types"
 )
@@ -19,6 +18,7 @@ import (
 // what stayed the same.
 type Set struct {
 	limits Limits
+	engine Engine
 	// parts by namespace; the cluster's under the empty name.
 	parts map[string]*part
 	// checks by namespace: validation against the tools there.
@@ -56,7 +56,7 @@ func NewSet(limits Limits, compiled ...*Compiled) (*Set, error) {
 	for _, c := range compiled {
 		byNamespace[c.source.Namespace] = append(byNamespace[c.source.Namespace], c)
 	}
-	s := &Set{limits: limits.withDefaults(), parts: map[string]*part{}, checks: map[string]*checks{}}
+	s := newSet(limits)
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		var err error
 		if s, err = s.WithNamespace(namespace, byNamespace[namespace]...); err != nil {
@@ -64,6 +64,10 @@ func NewSet(limits Limits, compiled ...*Compiled) (*Set, error) {
 		}
 	}
 	return s, nil
+}
+
+func newSet(limits Limits) *Set {
+	return &Set{limits: limits.withDefaults(), parts: map[string]*part{}, checks: map[string]*checks{}}
 }
 
 func byName(a, b *Compiled) int { return strings.Compare(a.source.Name, b.source.Name) }
@@ -142,9 +146,14 @@ func (s *Set) forget(c *Compiled) {
 }
 
 func (s *Set) withPart(namespace string, sources []*Compiled) *Set {
-	next := &Set{limits: s.limits, parts: maps.Clone(s.parts), checks: s.checks}
+	next := &Set{limits: s.limits, engine: s.engine, parts: maps.Clone(s.parts), checks: s.checks}
 	next.parts[namespace] = newPart(namespace, sources)
 	return next
+}
+
+// withEngine returns the set with another engine.
+func (s *Set) withEngine(engine Engine) *Set {
+	return &Set{limits: s.limits, engine: engine, parts: s.parts, checks: s.checks}
 }
 
 // emptyPart serves namespaces without policies.
@@ -210,38 +219,6 @@ func (s *Set) Describe(id string) (Info, bool) {
 		}
 	}
 	return Info{}, false
-}
-
-// Store holds the set in force. Reading it never waits, and a reader keeps the
-// set that it read. The zero Store is not loaded: what it gives denies.
-type Store struct {
-	set atomic.Pointer[Set]
-}
-
-// Load returns the set in force, or nil before the first Replace.
-func (s *Store) Load() *Set { return s.set.Load() }
-
-// Replace puts another set in force.
-func (s *Store) Replace(set *Set) { s.set.Store(set) }
-
-// Update replaces the set by what change makes of it, again if another update
-// came in between. A store that is not loaded starts from an empty set only if
-// the caller says so, by having called Replace.
-func (s *Store) Update(change func(*Set) *Set) bool {
-	for {
-		old := s.set.Load()
-		if old == nil {
-			return false
-		}
-		if s.set.CompareAndSwap(old, change(old)) {
-			return true
-		}
-	}
-}
-
-// Decide answers from the set in force.
-func (s *Store) Decide(call Call, options Options) Decision {
-	return s.Load().Decide(call, options)
 }
 
 // zeroParents: neither actions nor resources have any.

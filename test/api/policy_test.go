@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cedar-policy/cedar-go"
+	"github.com/cedar-policy/cedar-go/types"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/controllers"
+	"github.com/assent-dev/assent/internal/policy"
 )
 
 // requestFor is what wakes the controller of policies for a namespace, or with
@@ -343,5 +346,22 @@ func TestDecision_OfVeryManyPolicies_IsStored(t *testing.T) {
 	}
 	if event := <-recorder.Events; len(event) > len("Warning Forbidden ")+1024 || !strings.HasSuffix(event, "…") {
 		t.Errorf("the Event has %d bytes", len(event))
+	}
+}
+
+// With an engine that takes every permit to hold, a permit would be worth nothing.
+func TestBrokenEngine_PermitsNothingAndSaysSo(t *testing.T) {
+	f := newFixture(t)
+	f.shared.Policies = &policy.Store{Engine: func(cedar.PolicyIterator, types.EntityGetter, cedar.Request) (cedar.Decision, cedar.Diagnostic) {
+		return cedar.Allow, cedar.Diagnostic{Reasons: []cedar.DiagnosticReason{{PolicyID: "any"}}}
+	}}
+	f.tool("restart")
+	f.policy("allow", permitAll)
+	call := f.wantCall("restart", "Denied/PolicySelfTestFailed")
+	if d := call.Status.Decision; d == nil || d.Answer != "Deny" || !strings.Contains(call.Status.Message, "self-test of the policy engine") {
+		t.Errorf("nothing says what is wrong: %s", jsonOf(t, call.Status))
+	}
+	if n := len(f.jobs()); n != 0 {
+		t.Errorf("there are %d Jobs", n)
 	}
 }
