@@ -6,8 +6,12 @@
 package demo
 
 import (
+	"encoding/json"
+	"encoding/pem"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,10 +42,15 @@ func documents(t *testing.T, name string) []string {
 		t.Fatal(err)
 	}
 	digest := "@sha256:" + strings.Repeat("c", 64)
+	authority, err := json.Marshal(authorityPEM(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	text := os.Expand(string(data), func(variable string) string {
 		values := map[string]string{
 			"DEMO_SERVICE_IMAGE": "registry.example/assent/demo-ledger" + digest,
 			"DEMO_TOOL_IMAGE":    "registry.example/assent/demo-ledgerctl" + digest,
+			"DEMO_CA":            string(authority),
 		}
 		value, ok := values[variable]
 		if !ok {
@@ -50,6 +59,14 @@ func documents(t *testing.T, name string) []string {
 		return value
 	})
 	return strings.Split(text, "\n---\n")
+}
+
+// authorityPEM is any certificate.
+func authorityPEM(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }
 
 func decode[T any](t *testing.T, document string) T {
@@ -64,7 +81,7 @@ func decode[T any](t *testing.T, document string) T {
 func contracts(t *testing.T) map[string]*contract.Contract {
 	t.Helper()
 	compiled := map[string]*contract.Contract{}
-	for _, document := range documents(t, "40-tools.yaml") {
+	for _, document := range slices.Concat(documents(t, "40-tools.yaml"), documents(t, "45-servers.yaml")) {
 		manifest := decode[v1alpha1.ToolManifest](t, document)
 		input, err := proposal.ContractInput(&manifest, proposal.Tools{}, "registry.example/assent/assent-runner@sha256:"+strings.Repeat("d", 64), false)
 		if err != nil {
@@ -124,7 +141,7 @@ func TestDemo_CallsMeetTheAnswersItPromises(t *testing.T) {
 		approved        bool
 		want            policy.Answer
 		reason          policy.Reason
-		argv            string
+		does            string
 	}{
 		"a restart of a low-risk service runs": {
 			"restart-service", `{"service":"web"}`, false, policy.Allow, policy.ReasonPermitted,
@@ -150,6 +167,14 @@ func TestDemo_CallsMeetTheAnswersItPromises(t *testing.T) {
 			"delete-database", `{"database":"orders"}`, true, policy.Deny, policy.ReasonForbidden,
 			"/ledgerctl record --service http://ledger.assent-demo.svc:8080 --kind delete --target orders",
 		},
+		"an announcement is sent at once": {
+			"announce", `{"service":"web","text":"back again"}`, false, policy.Allow, policy.ReasonPermitted,
+			`POST https://ledger.assent-demo.svc:8443/services/web/announcements {"text": "back again"}`,
+		},
+		"a release is written down at once": {
+			"release", `{"version":"1.4.2","service":"web"}`, false, policy.Allow, policy.ReasonPermitted,
+			`https://ledger.assent-demo.svc:8443/mcp release {"service":"web","version":"1.4.2"}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := tools[tc.tool]
@@ -157,8 +182,8 @@ func TestDemo_CallsMeetTheAnswersItPromises(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(prepared.Effect.Command.Argv, " "); got != tc.argv {
-				t.Errorf("argv %s, want %s", got, tc.argv)
+			if got := does(prepared.Effect); got != tc.does {
+				t.Errorf("the call does %s, want %s", got, tc.does)
 			}
 			call := policy.Call{
 				Tool:              proposal.PolicyTool(namespace, c),
@@ -181,6 +206,18 @@ func TestDemo_CallsMeetTheAnswersItPromises(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// does is the part of an effect that the arguments decide on.
+func does(e contract.Effect) string {
+	switch {
+	case e.HTTP != nil:
+		return e.HTTP.Method + " " + e.HTTP.URL + " " + e.HTTP.Body
+	case e.MCP != nil:
+		return e.MCP.URL + " " + e.MCP.Tool + " " + e.MCP.Arguments
+	default:
+		return strings.Join(e.Command.Argv, " ")
 	}
 }
 
@@ -209,14 +246,21 @@ func TestDemo_ToolsReachTheLedgerOnly(t *testing.T) {
 	files := documents(t, "20-ledger.yaml")
 	deployment := decode[appsv1.Deployment](t, files[0])
 	service := decode[corev1.Service](t, files[1])
-	want := []contract.EgressRule{{
-		Namespace: deployment.Namespace, PodLabels: deployment.Spec.Template.Labels,
-		Ports: []int32{deployment.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort},
-	}}
+	port := map[string]int32{}
+	for _, p := range deployment.Spec.Template.Spec.Containers[0].Ports {
+		port[p.Name] = p.ContainerPort
+	}
 	if diff := cmp.Diff(deployment.Spec.Template.Labels, service.Spec.Selector); diff != "" {
 		t.Errorf("the Service selects other Pods (-pods +service):\n%s", diff)
 	}
 	for name, c := range contracts(t) {
+		scheme := "https"
+		if c.Manifest().Command != nil {
+			scheme = "http"
+		}
+		want := []contract.EgressRule{{
+			Namespace: deployment.Namespace, PodLabels: deployment.Spec.Template.Labels, Ports: []int32{port[scheme]},
+		}}
 		if diff := cmp.Diff(want, c.Manifest().Execution.Egress); diff != "" {
 			t.Errorf("%s: egress (-want +got):\n%s", name, diff)
 		}

@@ -18,7 +18,13 @@ type call struct {
 	}
 	Spec struct {
 		Tool     string
-		Prepared struct{ Fingerprint, ArgsCanonicalJSON string }
+		Prepared struct {
+			Fingerprint, ArgsCanonicalJSON string
+			Effect                         struct {
+				HTTP struct{ Body string }
+				MCP  struct{ Arguments string }
+			}
+		}
 	}
 	Status struct {
 		Phase, Reason, Message string

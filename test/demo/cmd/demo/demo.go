@@ -32,7 +32,9 @@ type demo struct {
 	folder string
 	checks []check
 	images map[string]string
-	began  time.Time
+	// authority is the certificate, in PEM, that the service's is signed by.
+	authority string
+	began     time.Time
 	// before is how many calls the service had seen, so that the demo can be
 	// shown again on a cluster that was kept.
 	before int
@@ -126,7 +128,13 @@ func (d *demo) prepare() error {
 	}
 	d.say("installed in %s", time.Since(began).Round(time.Second))
 	d.heading("Creating tools, policies and people in namespace " + namespace)
-	for _, file := range []string{"10-namespace.yaml", "20-ledger.yaml", "30-people.yaml", "40-tools.yaml", "50-policies.yaml"} {
+	if err := d.apply("10-namespace.yaml"); err != nil {
+		return err
+	}
+	if err := d.secrets(); err != nil {
+		return err
+	}
+	for _, file := range []string{"20-ledger.yaml", "30-people.yaml", "40-tools.yaml", "45-servers.yaml", "50-policies.yaml"} {
 		if err := d.apply(file); err != nil {
 			return err
 		}
@@ -150,10 +158,16 @@ func (d *demo) apply(file string) error {
 	if err != nil {
 		return err
 	}
+	// JSON's text is YAML's too, on one line.
+	authority, err := json.Marshal(d.authority)
+	if err != nil {
+		return err
+	}
 	text = []byte(os.Expand(string(text), func(variable string) string {
 		return map[string]string{
 			"DEMO_SERVICE_IMAGE": d.images["demo-ledger"],
 			"DEMO_TOOL_IMAGE":    d.images["demo-ledgerctl"],
+			"DEMO_CA":            string(authority),
 		}[variable]
 	}))
 	_, err = d.as("", string(text), "apply", "-f", "-")

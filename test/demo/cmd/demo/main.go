@@ -43,8 +43,9 @@ func run(ctx context.Context) error {
 		{"(d) receipts for another call, and by the requester, are refused", d.refusedReceipts},
 		{"(e) arguments with a duplicate key are refused at admission", d.duplicateKey},
 		{"(f) a receipt does not count for a proposal that was created again", d.recreated},
-		{"(g) the service saw exactly the calls that should have happened", d.ledger},
-		{"(h) the audit log proves what happened", d.proofs},
+		{"(g) a request and an MCP tool run without a program of their own", d.servers},
+		{"(h) the service saw exactly the calls that should have happened", d.ledger},
+		{"(i) the audit log proves what happened", d.proofs},
 	} {
 		d.heading(part.title)
 		if err := part.run(); err != nil {

@@ -125,8 +125,54 @@ func (d *demo) recreated() error {
 	return nil
 }
 
+// servers runs one call of each effect that is not a program. What arrived at
+// the service must be, byte by byte, what was decided on.
+func (d *demo) servers() error {
+	names := map[string]string{}
+	for tool, arguments := range map[string]string{
+		"announce": `{"service": "web", "text": "Back again, 3 of 3 replicas run \u2014 gr\u00fc\u00dfe"}`,
+		"release":  `{"version": "1.4.2", "service": "worker"}`,
+	} {
+		name, err := d.propose("agent", "", tool, arguments)
+		if err != nil {
+			return err
+		}
+		names[tool] = name
+	}
+	for _, tool := range []string{"announce", "release"} {
+		c, err := d.await(names[tool])
+		if err != nil {
+			return err
+		}
+		d.check(map[string]string{"announce": "HTTP call", "release": "MCP call"}[tool],
+			c.outcome() == "Succeeded/Succeeded", c.outcome()+" "+c.Status.Message)
+		d.say("output: %s", strings.TrimSpace(c.Status.Result.Output))
+		if err := d.received(tool, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) received(tool string, c call) error {
+	entries, err := d.entries()
+	if err != nil {
+		return err
+	}
+	var got []string
+	for _, e := range entries[min(d.before, len(entries)):] {
+		if e.Tool == tool {
+			got = append(got, e.Received)
+		}
+	}
+	decided := c.Spec.Prepared.Effect.HTTP.Body + c.Spec.Prepared.Effect.MCP.Arguments
+	d.check("the service received what was decided", decided != "" && len(got) == 1 && got[0] == decided,
+		fmt.Sprintf("%d time: %s", len(got), strings.Join(got, ", ")))
+	return nil
+}
+
 // entry is what the service wrote down of one call.
-type entry struct{ Tool, Detail string }
+type entry struct{ Tool, Detail, Received string }
 
 func (d *demo) entries() ([]entry, error) {
 	out, err := d.admin("get", "--raw", "/api/v1/namespaces/"+namespace+"/services/ledger:8080/proxy/entries")
@@ -151,7 +197,7 @@ func (d *demo) ledger() error {
 	}
 	sort.Strings(seen)
 	got := strings.Join(seen, ", ")
-	d.check("what the service saw", got == "restart web, scale worker replicas=3", got)
+	d.check("what the service saw", got == "announce web, release worker 1.4.2, restart web, scale worker replicas=3", got)
 	return nil
 }
 

@@ -31,6 +31,9 @@ type Entry struct {
 	Detail string `json:"detail"`
 	// CallID is the caller's own name for the call, if it knows one.
 	CallID string `json:"callID,omitempty"`
+	// Received is the text that arrived over TLS: the body of a request, or
+	// the arguments of an MCP tool.
+	Received string `json:"received,omitempty"`
 }
 
 // Ledger keeps entries in memory.
@@ -70,7 +73,7 @@ func (l *Ledger) record(w http.ResponseWriter, r *http.Request) {
 	}
 	stored, ok := l.add(entry)
 	if !ok {
-		http.Error(w, "the ledger is full", http.StatusInsufficientStorage)
+		http.Error(w, errFull.Error(), http.StatusInsufficientStorage)
 		return
 	}
 	reply(w, http.StatusCreated, stored)

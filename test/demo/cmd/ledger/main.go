@@ -13,15 +13,31 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
 
+// options say where to serve what.
+type options struct {
+	// listen is for reading entries and for the demo's command-line tool.
+	listen string
+	// secure is for requests with the token, over TLS; empty for none.
+	secure string
+	// cert, key and token name files.
+	cert, key, token string
+}
+
 func main() {
-	listen := flag.String("listen", ":8080", "address to serve HTTP on")
+	var o options
+	flag.StringVar(&o.listen, "listen", ":8080", "address to serve HTTP on")
+	flag.StringVar(&o.secure, "secure-listen", "", "address to serve announcements and MCP on, over TLS and with a token")
+	flag.StringVar(&o.cert, "cert", "", "file with the certificate for -secure-listen")
+	flag.StringVar(&o.key, "key", "", "file with its key")
+	flag.StringVar(&o.token, "token", "", "file with the token that requests to -secure-listen carry")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := serve(ctx, *listen)
+	err := serve(ctx, o)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ledger:", err)
@@ -29,24 +45,36 @@ func main() {
 	}
 }
 
-func serve(ctx context.Context, listen string) error {
-	server := &http.Server{
-		Addr:              listen,
-		Handler:           NewLedger(time.Now).Handler(),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
+func serve(ctx context.Context, o options) error {
+	ledger := NewLedger(time.Now)
+	plain := server(o.listen, ledger.Handler())
+	failed := make(chan error, 2)
+	go func() { failed <- plain.ListenAndServe() }()
+	servers := []*http.Server{plain}
+	if o.secure != "" {
+		token, err := os.ReadFile(o.token)
+		if err != nil {
+			return fmt.Errorf("reading the token: %w", err)
+		}
+		secure := server(o.secure, ledger.SecureHandler(strings.TrimSpace(string(token))))
+		go func() { failed <- secure.ListenAndServeTLS(o.cert, o.key) }()
+		servers = append(servers, secure)
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.ListenAndServe() }()
 	select {
 	case err := <-failed:
-		return fmt.Errorf("serving on %s: %w", listen, err)
+		return fmt.Errorf("serving: %w", err)
 	case <-ctx.Done():
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := server.Shutdown(stopping); err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("stopping: %w", err)
+	for _, s := range servers {
+		if err := s.Shutdown(stopping); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("stopping: %w", err)
+		}
 	}
 	return nil
+}
+
+func server(listen string, handler http.Handler) *http.Server {
+	return &http.Server{Addr: listen, Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second}
 }
