@@ -18,7 +18,7 @@ import (
 // traces is what a node could leave behind on a machine.
 type traces struct {
 	Mounts, Interfaces, Tables, Routes []string
-	Cgroups                            []string
+	Cgroups, AddressSets               []string
 	Sysctls                            map[string]string
 	Shims                              int
 }
@@ -50,6 +50,9 @@ func machine(t *testing.T) traces {
 	if out, err := exec.Command("nft", "list", "tables").Output(); err == nil {
 		result.Tables = strings.Split(strings.TrimSpace(string(out)), "\n")
 	}
+	if out, err := exec.Command("ipset", "list", "-n").Output(); err == nil {
+		result.AddressSets = strings.Fields(string(out))
+	}
 	for _, pattern := range []string{"/sys/fs/cgroup/kubepods", "/sys/fs/cgroup/*/kubepods"} {
 		found, _ := filepath.Glob(pattern)
 		result.Cgroups = append(result.Cgroups, found...)
@@ -59,7 +62,7 @@ func machine(t *testing.T) traces {
 		result.Sysctls[name] = string(value)
 	}
 	result.Shims = len(processesNaming(t, "containerd-shim"))
-	for _, list := range [][]string{result.Mounts, result.Interfaces, result.Tables, result.Routes, result.Cgroups} {
+	for _, list := range [][]string{result.Mounts, result.Interfaces, result.Tables, result.Routes, result.Cgroups, result.AddressSets} {
 		sort.Strings(list)
 	}
 	return result

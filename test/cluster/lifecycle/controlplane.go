@@ -32,7 +32,7 @@ const kubernetesVersion = "1.37.2"
 // kubePrograms are the names under which the multi-call binary is linked.
 var kubePrograms = []string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
-	"kubelet", "kube-proxy", "kubectl", "remove-sandboxes",
+	"kubelet", "kube-proxy", "kubectl", "remove-sandboxes", policyAgent,
 }
 
 // address of the API server: in a control plane a free port on loopback, so

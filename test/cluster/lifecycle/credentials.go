@@ -20,6 +20,7 @@ var clients = map[string]subject{
 	"kube-controller-manager": {name: "system:kube-controller-manager"},
 	"kube-scheduler":          {name: "system:kube-scheduler"},
 	"kube-proxy":              {name: "system:kube-proxy", groups: []string{"system:node-proxier"}},
+	policyAgent:               {name: "system:network-policies"},
 	"kubelet":                 {name: "system:node:" + nodeName, groups: []string{"system:nodes"}},
 }
 

@@ -149,7 +149,7 @@ func (c *cluster) removeNetwork(ctx context.Context) error {
 		name := table[0] + " " + table[1]
 		failures = append(failures, nft(ctx, "add table "+name+"\ndelete table "+name+"\n"))
 	}
-	failures = append(failures, removePodLinks(ctx))
+	failures = append(failures, c.removePolicies(ctx), removePodLinks(ctx))
 	if link, err := netlink.LinkByName(bridgeName); err == nil && link.Attrs().Alias == c.State {
 		failures = append(failures, netlink.LinkDel(link))
 	}

@@ -64,7 +64,7 @@ func (c *cluster) prepareNode(ctx context.Context) error {
 	if err := checkRoutes(); err != nil {
 		return err
 	}
-	c.rec.Machine = &machineBefore{Sysctls: readSysctls(), OwnsPodCgroups: len(podCgroups()) == 0}
+	c.rec.Machine = &machineBefore{Sysctls: readSysctls(), OwnsPodCgroups: len(podCgroups()) == 0, FilterTable: hasFilterTable(ctx)}
 	if err := c.save(c.rec); err != nil {
 		return err
 	}
@@ -83,6 +83,7 @@ func (c *cluster) writeConfig(s settings) error {
 		"templates/kube-proxy.yaml":  c.conf("kube-proxy.yaml"),
 		"templates/network.conflist": filepath.Join(s.NetworkConfig, "10-assent.conflist"),
 		"manifests/dns.yaml":         c.conf("dns.yaml"),
+		"manifests/policies.yaml":    c.conf("policies.yaml"),
 	}
 	for source, target := range targets {
 		text, err := render(source, s)
@@ -152,8 +153,11 @@ func (c *cluster) startNode(ctx context.Context) error {
 	if err := c.startRuntime(ctx); err != nil {
 		return err
 	}
-	// A network policy agent is launched here, before kubelet, so that no Pod
-	// ever runs without it.
+	// It gets ready as soon as kubelet has registered the node.
+	agent, err := c.launch(ctx, c.policyAgentSpec())
+	if err != nil {
+		return err
+	}
 	kubelet, err := c.launch(ctx, c.kubeletSpec())
 	if err != nil {
 		return err
@@ -170,7 +174,12 @@ func (c *cluster) startNode(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return c.startDNS(ctx, client, kubelet)
+	if err := c.await(ctx, agent, "enforcing policies", answersOK(policyAgentHealth)); err != nil {
+		return err
+	}
+	return c.await(ctx, kubelet, "running DNS", func(ctx context.Context) bool {
+		return client.condition(ctx, dnsDeployment, "Available")
+	})
 }
 
 // startRuntime starts the container runtime and gives it the images that the
@@ -189,27 +198,31 @@ func (c *cluster) startRuntime(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.applyObjects(ctx); err != nil {
+		return err
+	}
 	if err := c.await(ctx, containerd, "answering", dialable(c.containerdSocket())); err != nil {
 		return err
 	}
 	return c.loadOwnImages(ctx)
 }
 
-func (c *cluster) startDNS(ctx context.Context, client *apiClient, kubelet Process) error {
-	apply := exec.CommandContext(ctx, c.bin("kubectl"), "--kubeconfig", c.Kubeconfig(), "apply", "--server-side", "-f", c.conf("dns.yaml"))
+// applyObjects creates what the cluster itself needs to have. The Pods among it
+// wait for the node.
+func (c *cluster) applyObjects(ctx context.Context) error {
+	apply := exec.CommandContext(ctx, c.bin("kubectl"), "--kubeconfig", c.Kubeconfig(), "apply", "--server-side",
+		"-f", c.conf("policies.yaml"), "-f", c.conf("dns.yaml"))
 	if out, err := apply.CombinedOutput(); err != nil {
-		return fmt.Errorf("starting the cluster's DNS: %w: %s", err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("creating the cluster's own objects: %w: %s", err, strings.TrimSpace(string(out)))
 	}
-	return c.await(ctx, kubelet, "running DNS", func(ctx context.Context) bool {
-		return client.condition(ctx, dnsDeployment, "Available")
-	})
+	return nil
 }
 
 // stopNode ends the node's part in the order in which nothing starts again what
 // was just removed: kubelet and the controllers before the Pods, the Pods before
 // the container runtime.
 func (c *cluster) stopNode(ctx context.Context) error {
-	for _, name := range []string{"kubelet", "kube-scheduler", "kube-controller-manager", "kube-proxy"} {
+	for _, name := range []string{"kubelet", "kube-scheduler", "kube-controller-manager", "kube-proxy", policyAgent} {
 		if err := c.stopNamed(name); err != nil {
 			return err
 		}

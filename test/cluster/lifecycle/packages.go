@@ -16,14 +16,19 @@ import (
 )
 
 // needs maps each program that a node is made of, beside Kubernetes, to the
-// Debian package that brings it. No iptables: kube-proxy runs in nftables mode
-// and the Pods' way out is a rule of our own.
+// Debian package that brings it. iptables and ipset are for the network policy
+// agent alone: kube-proxy runs in nftables mode and the Pods' way out is a rule
+// of our own.
 var needs = map[string]string{
 	"containerd":              "containerd",
 	"ctr":                     "containerd",
 	"containerd-shim-runc-v2": "containerd",
 	"runc":                    "runc",
 	"nft":                     "nftables",
+	"iptables":                "iptables",
+	"iptables-save":           "iptables",
+	"iptables-restore":        "iptables",
+	"ipset":                   "ipset",
 	"mount":                   "mount",
 	"umount":                  "mount",
 }

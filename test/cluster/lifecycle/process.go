@@ -148,6 +148,10 @@ func (p Process) stop(grace time.Duration) error {
 		if err := p.signal(unix.SIGTERM); err != nil {
 			return err
 		}
+		// A paused process notices once it goes on.
+		if err := p.signal(unix.SIGCONT); err != nil {
+			return err
+		}
 		if p.ended(grace) {
 			return nil
 		}

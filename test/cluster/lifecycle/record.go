@@ -46,6 +46,9 @@ type machineBefore struct {
 	// OwnsPodCgroups is true if no kubelet's Pod cgroups existed, so that
 	// whatever is in them later is this cluster's.
 	OwnsPodCgroups bool `json:"ownsPodCgroups"`
+	// FilterTable is true if iptables had its table for filters already, which
+	// then stays when the agent's chains are removed from it.
+	FilterTable bool `json:"filterTable"`
 }
 
 // ErrNotUp is the answer to whatever needs a cluster where none was started.

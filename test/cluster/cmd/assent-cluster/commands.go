@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"time"
@@ -103,6 +104,34 @@ func loadCommand(f *flags) *cobra.Command {
 			}
 			return nil
 		},
+	}
+}
+
+// disturbCommands are for tests of what happens when a part of a cluster hangs
+// or dies.
+func disturbCommands(f *flags) []*cobra.Command {
+	disturb := func(use, short string, do func(ctx context.Context, state, program string) error) *cobra.Command {
+		return &cobra.Command{
+			Use:   use + " PROGRAM",
+			Short: short,
+			Args:  cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				folders, err := f.folders()
+				if err != nil {
+					return err
+				}
+				return do(cmd.Context(), folders.state, args[0])
+			},
+		}
+	}
+	return []*cobra.Command{
+		disturb("pause", "Stop a program of the cluster where it is", func(_ context.Context, state, program string) error {
+			return lifecycle.Pause(state, program)
+		}),
+		disturb("resume", "Let a paused program go on", func(_ context.Context, state, program string) error {
+			return lifecycle.Resume(state, program)
+		}),
+		disturb("restart", "Kill a program of the node and start it again", lifecycle.Restart),
 	}
 }
 

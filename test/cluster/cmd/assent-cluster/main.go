@@ -68,6 +68,7 @@ func root() *cobra.Command {
 		"folder that keeps built programs (default $ASSENT_CLUSTER_CACHE, else .cluster/cache in the repository)")
 	cmd.AddCommand(buildCommand(f), upCommand(f), downCommand(f), runCommand(f), loadCommand(f),
 		statusCommand(f), kubectlCommand(f), userCommand(f))
+	cmd.AddCommand(disturbCommands(f)...)
 	return cmd
 }
 

@@ -41,6 +41,8 @@ var programs = map[string]func() int{
 	}),
 	"kube-proxy": command(proxy.NewProxyCommand),
 	"kubectl":    command(kubectlcmd.NewDefaultKubectlCommand),
+	// Not a Kubernetes program either way: kube-router's controller alone.
+	"network-policies": enforcePolicies,
 	// Not a Kubernetes program: what a stopping node needs from the container
 	// runtime, here because the kubelet has already linked the client for it.
 	"remove-sandboxes": removeSandboxes,
