@@ -135,6 +135,7 @@ var matrix = []rule{
 	{path: "config", modules: []string{}},
 	{path: "hack", never: []string{module + "controllers", module + "webhook", module + "execution"}},
 	{path: "test/demo/cmd", modules: []string{}},
+	{path: "test/demo/cmd/ledger", own: []string{}, modules: []string{"github.com/modelcontextprotocol/go-sdk/"}, never: kubernetes},
 	{
 		path: "test",
 		own: []string{
