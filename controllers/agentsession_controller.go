@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/audit"
@@ -34,6 +35,12 @@ func (r *SessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if err := r.Client.Get(ctx, req.NamespacedName, s); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if s.DeletionTimestamp != nil {
+		return again(r.release(ctx, s))
+	}
+	if err := r.hold(ctx, s); err != nil {
+		return again(err)
+	}
 	now := r.Now()
 	next := s.DeepCopy()
 	if s.Status.ObservedGeneration != 0 && s.Status.ObservedGeneration != s.Generation {
@@ -44,13 +51,8 @@ func (r *SessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	setSessionReady(next, now)
 	if !apiequality.Semantic.DeepEqual(s.Status, next.Status) {
-		err := r.Client.Status().Update(ctx, next)
-		if apierrors.IsConflict(err) {
-			// A call was entered into the ledger meanwhile.
-			return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
-		}
-		if err != nil {
-			return ctrl.Result{}, fmt.Errorf("writing the status of AgentSession %s: %w", req.NamespacedName, err)
+		if err := r.Client.Status().Update(ctx, next); err != nil {
+			return again(fmt.Errorf("writing the status of AgentSession %s: %w", req.NamespacedName, err))
 		}
 	}
 	if left := s.Spec.ExpiresAt.Sub(now); left > 0 {
@@ -59,8 +61,44 @@ func (r *SessionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	return ctrl.Result{}, nil
 }
 
-// recordSessionChange says that a session was revoked or changed. Deleting one
-// leaves nothing to record it by: the ends of the calls that it voids say so.
+// again looks once more where a call was entered into the ledger meanwhile.
+func again(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// hold sees to it that the session stays, once deleted, until that is
+// recorded. No call is entered into the ledger of a session that is not held.
+func (c *Config) hold(ctx context.Context, s *v1alpha1.AgentSession) error {
+	if !controllerutil.AddFinalizer(s, v1alpha1.FinalizerRecord) {
+		return nil
+	}
+	if err := c.Client.Update(ctx, s); err != nil {
+		return fmt.Errorf("holding AgentSession %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	return nil
+}
+
+// release records that the session was deleted and lets it go. Its calls were
+// void from the moment that the deletion was asked for.
+func (r *SessionReconciler) release(ctx context.Context, s *v1alpha1.AgentSession) error {
+	if !controllerutil.ContainsFinalizer(s, v1alpha1.FinalizerRecord) {
+		return nil
+	}
+	if err := r.recordSessionChange(ctx, s); err != nil {
+		return err
+	}
+	next := s.DeepCopy()
+	controllerutil.RemoveFinalizer(next, v1alpha1.FinalizerRecord)
+	if err := r.Client.Update(ctx, next); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("letting go of AgentSession %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	return nil
+}
+
+// recordSessionChange says that a session was revoked, changed or deleted.
 func (r *SessionReconciler) recordSessionChange(ctx context.Context, s *v1alpha1.AgentSession) error {
 	ref, err := proposal.SessionRef(s)
 	if err != nil {

@@ -52,6 +52,9 @@ func (r *ProposalReconciler) claim(ctx context.Context, cached *v1alpha1.ToolPro
 		f.Claim = proposal.Claim{Refusal: refusal}
 		return r.applyPlan(ctx, f, proposal.Decide(f.Observed, r.Now()))
 	}
+	if err := r.hold(ctx, session); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := proposal.EnterClaim(f.Keys, session, p); err != nil {
 		return ctrl.Result{}, err
 	}

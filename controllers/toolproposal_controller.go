@@ -28,7 +28,8 @@ import (
 // +kubebuilder:rbac:groups=assent.dev,resources=toolproposals,verbs=get;list;watch;update;delete
 // +kubebuilder:rbac:groups=assent.dev,resources=toolproposals/status;approvalreceipts/status;toolmanifests/status;argumenttypes/status;toolscopes/status;toolpolicies/status;clustertoolpolicies/status;agentsessions/status,verbs=update
 // +kubebuilder:rbac:groups=assent.dev,resources=approvalreceipts,verbs=get;list;watch;delete
-// +kubebuilder:rbac:groups=assent.dev,resources=toolmanifests;argumenttypes;toolscopes;toolpolicies;clustertoolpolicies;agentsessions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=assent.dev,resources=toolmanifests;argumenttypes;toolscopes;toolpolicies;clustertoolpolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=assent.dev,resources=agentsessions,verbs=get;list;watch;update
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -71,6 +72,20 @@ func (h *proposals) checkClaim(ctx context.Context, namespace string, s *v1alpha
 		return forbidden(kindProposal, displayName(p), because)
 	}
 	return invalid(kindProposal, displayName(p), because)
+}
+
+// sessions checks sessions when they are created and when they change.
+type sessions struct {
+	checker[*v1alpha1.AgentSession]
+}
+
+// ValidateUpdate has nothing to say of a spec that stays as it is: the
+// finalizer of a session must come and go whatever its context looks like.
+func (h sessions) ValidateUpdate(ctx context.Context, old, s *v1alpha1.AgentSession) (admission.Warnings, error) {
+	if apiequality.Semantic.DeepEqual(old.Spec, s.Spec) {
+		return nil, nil
+	}
+	return h.checker(ctx, s)
 }
 
 // checkSession refuses a trusted context that cannot be read.

@@ -64,7 +64,7 @@ func Setup(mgr ctrl.Manager, c *Config) error {
 		ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ToolScope{}).WithValidator(checker[*v1alpha1.ToolScope](checkToolScope)).Complete,
 		ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ToolPolicy{}).WithValidator(checker[*v1alpha1.ToolPolicy](checkToolPolicy)).Complete,
 		ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ClusterToolPolicy{}).WithValidator(checker[*v1alpha1.ClusterToolPolicy](checkClusterToolPolicy)).Complete,
-		ctrl.NewWebhookManagedBy(mgr, &v1alpha1.AgentSession{}).WithValidator(checker[*v1alpha1.AgentSession](checkSession)).Complete,
+		ctrl.NewWebhookManagedBy(mgr, &v1alpha1.AgentSession{}).WithValidator(sessions{checkSession}).Complete,
 	} {
 		if err := register(); err != nil {
 			return fmt.Errorf("registering a webhook: %w", err)

@@ -25,6 +25,9 @@ const (
 	// dispatched, until the outcome of the call is recorded: a missing Job
 	// then means that it was never created.
 	FinalizerOutcome = "assent.dev/outcome"
+	// FinalizerRecord keeps a deleted AgentSession until its end is in the
+	// audit log.
+	FinalizerRecord = "assent.dev/record"
 	// AnnotationTemplateHash is the SHA-256 of the Job template that the
 	// commit point built. It tells a Job of ours from one that only has its
 	// name; the owner reference's UID must match as well.

@@ -11,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/controllers"
 )
 
 // bot is an agent that makes calls in this fixture only, so that what other
@@ -77,6 +79,15 @@ func (f *fixture) getSession(name string) *v1alpha1.AgentSession {
 		f.t.Fatal(err)
 	}
 	return s
+}
+
+// stepSession lets the controller look at a session once.
+func (f *fixture) stepSession(name string) {
+	f.t.Helper()
+	r := &controllers.SessionReconciler{Config: f.shared}
+	if _, err := r.Reconcile(f.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: f.namespace, Name: name}}); err != nil {
+		f.t.Fatalf("reconciling session %s: %v", name, err)
+	}
 }
 
 // setClock sets the controllers' clock so far ahead of the real one.
@@ -322,6 +333,7 @@ func (f *fixture) endings() map[string]func(session string) {
 			if err := server.admin.Delete(f.ctx, old); err != nil {
 				f.t.Fatal(err)
 			}
+			f.stepSession(s)
 			f.create(&v1alpha1.AgentSession{ObjectMeta: metav1.ObjectMeta{Name: s, Namespace: f.namespace}, Spec: old.Spec})
 		},
 		"expired": func(string) { f.setClock(2 * time.Hour) },
