@@ -51,6 +51,8 @@ type Config struct {
 	Settings func() job.Settings
 	// Metrics are counted where they are not nil.
 	Metrics *Metrics
+	// Wake has waiting calls looked at again when policies change; nil does not.
+	Wake *Wake
 	// Tracer is told of the steps of calls; nil tells nobody.
 	Tracer *tracing.Tracer
 

@@ -15,10 +15,12 @@ import (
 
 // Metrics are what the operator counts and times. No label holds the name of an
 // object or anything else that a user chooses, so that their number is bounded
-// and nothing secret can get into one.
+// and nothing secret can get into one. The exception is the ID of a policy:
+// only the platform team makes policies, and what policyCounter keeps is bounded.
 type Metrics struct {
 	proposals    *prometheus.CounterVec
 	decisions    *prometheus.CounterVec
+	policies     *policyCounter
 	approvalWait prometheus.Histogram
 	startTime    prometheus.Histogram
 	runTime      *prometheus.HistogramVec
@@ -35,6 +37,7 @@ func NewMetrics(registry prometheus.Registerer, queue Queue, drift func() string
 	m := &Metrics{
 		proposals:    prometheus.NewCounterVec(opts("proposals_total", "Calls that ended, by the kind of their effect, phase and reason."), []string{"effect", "phase", "reason"}),
 		decisions:    prometheus.NewCounterVec(opts("decisions_total", "Answers of the policy that calls ended or were dispatched with, by the kind of their effect, answer and reason."), []string{"effect", "answer", "reason"}),
+		policies:     newPolicyCounter(),
 		approvalWait: prometheus.NewHistogram(times("approval_wait_seconds", "Time from the creation of a call that needed people to its grant or end.", 1, 4, 10)),
 		startTime:    prometheus.NewHistogram(times("start_seconds", "Time from the grant of a call until its runner fetched it.", 0.1, 2, 12)),
 		runTime:      prometheus.NewHistogramVec(times("run_seconds", "Time from the moment a runner fetched a call to its end.", 0.05, 2, 16), []string{"effect", "phase"}),
@@ -42,7 +45,7 @@ func NewMetrics(registry prometheus.Registerer, queue Queue, drift func() string
 		auditErrors:  prometheus.NewCounterVec(opts("audit_errors_total", "Audit records that the log did not take, by cause."), []string{"cause"}),
 	}
 	for _, c := range []prometheus.Collector{
-		m.proposals, m.decisions, m.approvalWait, m.startTime, m.runTime, m.auditLag, m.auditErrors,
+		m.proposals, m.decisions, m.policies.vec, m.approvalWait, m.startTime, m.runTime, m.auditLag, m.auditErrors,
 		&queueCollector{queue: queue, desc: prometheus.NewDesc("assent_open_proposals", "Calls that have not ended, by phase.", []string{"phase"}, nil)},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: "enforcement_drift", Help: "1 while something differs from what was installed and nothing is granted."}, func() float64 {
 			if drift() != "" {
@@ -89,6 +92,7 @@ func (m *Metrics) decided(p *v1alpha1.ToolProposal, now time.Time) {
 		return
 	}
 	m.decisions.WithLabelValues(effectOf(p), d.Answer, d.Reason).Inc()
+	m.policies.decided(d)
 	if p.Status.Approvals != nil {
 		m.approvalWait.Observe(now.Sub(p.CreationTimestamp.Time).Seconds())
 	}
@@ -126,6 +130,13 @@ func effectOf(p *v1alpha1.ToolProposal) string {
 		return "mcp"
 	}
 	return "unknown"
+}
+
+// forgetPolicies drops what was counted of policies that are gone.
+func (m *Metrics) forgetPolicies(inForce func(id string) bool) {
+	if m != nil {
+		m.policies.keep(inForce)
+	}
 }
 
 func (m *Metrics) appended(took time.Duration, err error) {

@@ -102,6 +102,7 @@ func (r *PolicyReconciler) load(ctx context.Context) error {
 // in between waits, and never rests on an older set.
 func (r *PolicyReconciler) enforce(set *policy.Set, made map[string]versions) {
 	r.Policies.Replace(set)
+	r.Metrics.forgetPolicies(set.Knows)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.loaded == nil {
@@ -123,6 +124,9 @@ func (r *PolicyReconciler) refresh(ctx context.Context, namespace string) error 
 		return err
 	}
 	r.enforce(next, map[string]versions{namespace: made})
+	if !next.AnswersAs(set, namespace) {
+		r.Wake.waiting(ctx, r.Client, namespace)
+	}
 	return nil
 }
 

@@ -45,7 +45,11 @@ type ProposalReconciler struct{ *Config }
 // SetupWithManager registers the controller and what wakes it.
 func (r *ProposalReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	fair := newFairness()
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr)
+	if r.Wake != nil {
+		b = b.WatchesRawSource(r.Wake.Source())
+	}
+	return b.
 		For(&v1alpha1.ToolProposal{}, builder.WithPredicates(fair.observe())).
 		Watches(&v1alpha1.ApprovalReceipt{}, handler.EnqueueRequestsFromMapFunc(proposalOfReceipt)).
 		Watches(&v1alpha1.ToolManifest{}, handler.EnqueueRequestsFromMapFunc(r.callsOfTool)).

@@ -191,6 +191,7 @@ func (op *operator) shared(settings func() job.Settings) *controllers.Config {
 		Now:       time.Now,
 		Retention: op.options.retention,
 		Settings:  settings,
+		Wake:      &controllers.Wake{},
 
 		SamePerson: op.person,
 		Tracer:     op.tracer,

@@ -204,21 +204,51 @@ func (s *Set) Sources(namespace string) []*Compiled {
 	return slices.Clone(s.part(namespace).sources)
 }
 
+// AnswersAs says whether another set gives each call of a namespace the same
+// answer, because policies and tools there are the same ones. With an empty
+// name it compares the cluster's policies. Sets that were made from each other
+// are meant: what was compiled twice counts as different.
+func (s *Set) AnswersAs(other *Set, namespace string) bool {
+	return s.part(namespace) == other.part(namespace) && maps.Equal(s.toolsIn(namespace), other.toolsIn(namespace))
+}
+
+func (s *Set) toolsIn(namespace string) map[string]*toolTypes {
+	if c, ok := s.checks[namespace]; ok {
+		return c.tools
+	}
+	return nil
+}
+
 // Describe gives what is known of the policy with an ID of this set.
 func (s *Set) Describe(id string) (Info, bool) {
-	namespace, rest, _ := strings.Cut(id, "/")
-	name, _, _ := strings.Cut(rest, "#")
-	for _, c := range s.part(namespace).sources {
-		if c.source.Name != name {
-			continue
-		}
-		for _, one := range c.statements {
-			if one.id == id {
-				return one.info(), true
-			}
-		}
+	if _, one := s.find(id); one != nil {
+		return one.info(), true
 	}
 	return Info{}, false
+}
+
+// Knows says whether the ID is one of a policy in the set, or the key of an
+// object in it: decisions name that where the text cannot be read.
+func (s *Set) Knows(id string) bool {
+	object, one := s.find(id)
+	return one != nil || (object != nil && object.Key().String() == id)
+}
+
+// find looks for the object and the policy that an ID is of.
+func (s *Set) find(id string) (*Compiled, *statement) {
+	namespace, rest, _ := strings.Cut(id, "/")
+	name, _, _ := strings.Cut(rest, "#")
+	sources := s.part(namespace).sources
+	i, found := slices.BinarySearchFunc(sources, name, func(c *Compiled, name string) int { return strings.Compare(c.source.Name, name) })
+	if !found {
+		return nil, nil
+	}
+	for _, one := range sources[i].statements {
+		if one.id == id {
+			return sources[i], one
+		}
+	}
+	return sources[i], nil
 }
 
 // zeroParents: neither actions nor resources have any.

@@ -91,6 +91,8 @@ func TestMetrics_CountEachCallOnce(t *testing.T) {
 		"assent_decisions_total{answer=Deny,effect=command,reason=Forbidden} 1",
 		"assent_enforcement_drift{} 1",
 		"assent_open_proposals{phase=Running} 3",
+		"assent_policy_decisions_total{answer=Allow,policy=" + f.namespace + "/rules#0,reason=Permitted} 2",
+		"assent_policy_decisions_total{answer=Deny,policy=" + f.namespace + "/rules#1,reason=Forbidden} 1",
 		"assent_proposals_total{effect=command,phase=Denied,reason=Forbidden} 1",
 		"assent_proposals_total{effect=command,phase=Indeterminate,reason=ResultLost} 1",
 		"assent_run_seconds{effect=command,phase=Indeterminate} 1",

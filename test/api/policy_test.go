@@ -107,9 +107,11 @@ func TestPolicyWithATypo_DeniesTheCallsItCouldMatchAndNoOthersUntilFixed(t *test
 	if event := <-recorder.Events; !strings.HasPrefix(event, "Warning PolicyUnhealthy ") || !strings.Contains(event, id) {
 		t.Errorf("the Event does not name reason and policy: %s", event)
 	}
-	want := "assent_decisions_total{answer=Deny,effect=command,reason=PolicyUnhealthy} 1"
-	if got := strings.Join(read(), "\n"); !strings.Contains(got, want) {
-		t.Errorf("the metrics lack %s:\n%s", want, got)
+	counted := "assent_policy_decisions_total{answer=Deny,policy=" + id + ",reason=PolicyUnhealthy} 1"
+	for _, want := range []string{"assent_decisions_total{answer=Deny,effect=command,reason=PolicyUnhealthy} 1", counted} {
+		if got := strings.Join(read(), "\n"); !strings.Contains(got, want) {
+			t.Errorf("the metrics lack %s:\n%s", want, got)
+		}
 	}
 	f.wantCall("other", granted)
 
@@ -119,6 +121,14 @@ func TestPolicyWithATypo_DeniesTheCallsItCouldMatchAndNoOthersUntilFixed(t *test
 	f.wantCall("restart", granted)
 	if got, want := outcome(f.step(f.propose("restart", `{"target":"db"}`))), "Denied/Forbidden"; got != want {
 		t.Errorf("what the mended policy forbids: got %s, want %s", got, want)
+	}
+	if got := strings.Join(read(), "\n"); !strings.Contains(got, counted) {
+		t.Errorf("the metrics lack %s:\n%s", counted, got)
+	}
+	f.mustDelete(p)
+	f.reloadPolicies()
+	if got := strings.Join(read(), "\n"); strings.Contains(got, id) {
+		t.Errorf("the metrics still have a policy that is gone:\n%s", got)
 	}
 }
 

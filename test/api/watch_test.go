@@ -23,9 +23,14 @@ import (
 	"github.com/assent-dev/assent/internal/observe"
 )
 
-// runControllers runs the fixture's controllers as the operator does: by
-// informers, for the fixture's namespace.
-func (f *fixture) runControllers() {
+// controller is what the operator runs.
+type controller interface {
+	SetupWithManager(mgr ctrl.Manager) error
+}
+
+// runControllers runs the fixture's controllers of calls, and more, as the
+// operator does: by informers, for the fixture's namespace.
+func (f *fixture) runControllers(more ...func(*controllers.Config) controller) {
 	f.t.Helper()
 	mgr, err := ctrl.NewManager(server.config, ctrl.Options{
 		Scheme: server.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
@@ -40,10 +45,14 @@ func (f *fixture) runControllers() {
 	}
 	shared := f.restarted()
 	shared.Client = mgr.GetClient()
-	for _, c := range []interface{ SetupWithManager(ctrl.Manager) error }{
+	var all []controller
+	for _, one := range more {
+		all = append(all, one(shared))
+	}
+	for _, c := range append(all,
 		&controllers.ProposalReconciler{Config: shared}, &controllers.SessionReconciler{Config: shared},
 		&controllers.BatchReconciler{Config: shared},
-	} {
+	) {
 		if err := c.SetupWithManager(mgr); err != nil {
 			f.t.Fatal(err)
 		}
