@@ -40,7 +40,7 @@ func decoded(text string, fffd replacement) (any, error) {
 	if f := w.decoder.decode(text, argumentLimits(), fffd); f != nil {
 		return nil, f.at(StageDecode)
 	}
-	return w.tree.decoded(), nil
+	return w.tree.decoded(text), nil
 }
 
 // fault is a refusal whose stage the caller knows. Its path grows from the
@@ -71,7 +71,7 @@ func (f *fault) at(stage Stage) *Error {
 type decoder struct {
 	*tree
 	tokens   jsontext.Decoder
-	source   []byte
+	source   []byte       // the text, with which the bytes of the tree begin
 	input    bytes.Buffer // gives tokens the source without a copy
 	from, to int          // where the last token was read
 	values   int
@@ -92,7 +92,8 @@ func (d *decoder) decode(text string, lim limits, fffd replacement) *fault {
 	case !utf8.ValidString(text):
 		return refuse(ReasonInvalidUTF8)
 	}
-	d.source = append(d.source[:0], text...)
+	d.bytes = append(d.bytes[:0], text...)
+	d.source = d.bytes[:len(text):len(text)]
 	d.input = *bytes.NewBuffer(d.source)
 	d.tokens.Reset(&d.input, jsontext.AllowDuplicateNames(true))
 	d.lim, d.fffd = lim, fffd
@@ -236,23 +237,24 @@ func (d *decoder) counted(k jsontext.Kind) *fault {
 }
 
 // string takes the string or member name that was read last. jsontext has read
-// it as a string, so it can be unquoted.
+// it as a string, so it can be unquoted. Without an escape it is a part of the
+// source; otherwise it is added behind it.
 func (d *decoder) string(k kind) *fault {
 	d.skipSeparators()
-	from := len(d.bytes)
-	if token := d.source[d.from:d.to]; bytes.IndexByte(token, '\\') < 0 {
-		d.bytes = append(d.bytes, token[1:len(token)-1]...)
-	} else {
+	from, to := d.from+1, d.to-1
+	if token := d.source[d.from:d.to]; bytes.IndexByte(token, '\\') >= 0 {
+		from = len(d.bytes)
 		d.bytes, _ = jsontext.AppendUnquote(d.bytes, token)
+		to = len(d.bytes)
 	}
-	s := d.bytes[from:]
+	s := d.bytes[from:to]
 	if len(s) > d.lim.stringBytes {
 		return refuse(ReasonStringTooLong)
 	}
 	if why := checkText(s, d.fffd); why != "" {
 		return refuse(why)
 	}
-	d.addText(k, from)
+	d.addText(k, from, to)
 	return nil
 }
 

@@ -107,7 +107,7 @@ func (w *walker) copyText(k kind, s string) *fault {
 	if why := checkText(w.bytes[from:], allowReplacement); why != "" {
 		return refuse(why)
 	}
-	w.addText(k, from)
+	w.addText(k, from, len(w.bytes))
 	return nil
 }
 
@@ -171,16 +171,21 @@ func (w *walker) members(m map[string]any) *fault {
 	top := len(w.sorted)
 	slices.SortFunc(w.sorted[base:], func(a, b entry) int { return compareUTF16(a.name, b.name) })
 	for i := base; i < top; i++ {
-		if f := w.copyText(kindName, w.sorted[i].name); f != nil {
-			return f.under(i - base)
-		}
-		if f := w.value(w.sorted[i].value); f != nil {
+		if f := w.member(w.sorted[i].name, w.sorted[i].value); f != nil {
 			return f.under(i - base)
 		}
 	}
 	clear(w.sorted[base:])
 	w.sorted = w.sorted[:base]
 	return nil
+}
+
+// member copies one member.
+func (w *walker) member(name string, value any) *fault {
+	if f := w.copyText(kindName, name); f != nil {
+		return f
+	}
+	return w.value(value)
 }
 
 // empty copies a container without content. It cannot contain itself.

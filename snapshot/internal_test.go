@@ -6,10 +6,12 @@ package snapshot
 import (
 	"bytes"
 	"errors"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -242,6 +244,42 @@ func TestWorkspace_KeepsNothingOfTheLastCall(t *testing.T) {
 	}
 }
 
+// What a schema step set, and many members, are not kept either.
+func TestWorkspace_KeepsNoMembersOfAnObject(t *testing.T) {
+	t.Parallel()
+	for name, members := range map[string]string{"few": `"a":1`, "many": `"m` + strings.Join(slices.Collect(numbered(maxIdleSlots+1)), `":1,"m`) + `":1`} {
+		w := borrow()
+		if f := w.decoder.decode("{"+members+"}", argumentLimits(), refuseReplacement); f != nil {
+			t.Fatal(f.why)
+		}
+		o := w.openObject("{" + members + "}")
+		o.Replace(0, "secret")
+		if f := w.assemble(o); f != nil {
+			t.Fatal(f.why)
+		}
+		w.closeObject(o)
+		if (w.slots == nil) != (name == "many") {
+			t.Errorf("%s: memory for %d members is kept", name, cap(w.slots))
+		}
+		for _, s := range w.slots[:cap(w.slots)] {
+			if s.name != "" || s.value != nil {
+				t.Errorf("%s: the member %q is left over", name, s.name)
+			}
+		}
+	}
+}
+
+// numbered returns the numbers below n.
+func numbered(n int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range n {
+			if !yield(strconv.Itoa(i)) {
+				return
+			}
+		}
+	}
+}
+
 // A record may be a thousand times larger than arguments; its memory must not
 // stay in the pool for ever.
 func TestWorkspace_LetsGoOfLargeMemory(t *testing.T) {
@@ -250,6 +288,7 @@ func TestWorkspace_LetsGoOfLargeMemory(t *testing.T) {
 		"steps": func(w *workspace) { w.tree.steps = make([]step, 1, maxIdleSteps+1) },
 		"bytes": func(w *workspace) { w.tree.bytes = make([]byte, 1, maxIdleBytes+1) },
 		"text":  func(w *workspace) { w.text = make([]byte, 1, maxIdleBytes+1) },
+		"spare": func(w *workspace) { w.spare = make([]step, 1, maxIdleSteps+1) },
 	} {
 		w := borrow()
 		w.tree.add(kindNull)

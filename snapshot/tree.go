@@ -42,7 +42,7 @@ type step struct {
 type tree struct {
 	steps   []step
 	texts   []extent
-	bytes   []byte // of all texts, one behind the other
+	bytes   []byte // in which all texts lie
 	numbers []float64
 }
 
@@ -56,10 +56,10 @@ type extent struct{ from, to int32 }
 
 func (t *tree) add(k kind) { t.steps = append(t.steps, step{kind: k}) }
 
-// addText adds the bytes from the given offset on as a text.
-func (t *tree) addText(k kind, from int) {
+// addText adds the bytes between two offsets as a text.
+func (t *tree) addText(k kind, from, to int) {
 	t.steps = append(t.steps, step{kind: k, index: index(len(t.texts))})
-	t.texts = append(t.texts, extent{index(from), index(len(t.bytes))})
+	t.texts = append(t.texts, extent{index(from), index(to)})
 }
 
 // text returns a text by its index.
@@ -73,10 +73,19 @@ func (t *tree) addNumber(f float64) {
 	t.numbers = append(t.numbers, f)
 }
 
-// decoded builds a fresh Go value from the tree.
-func (t *tree) decoded() any {
-	b := builder{tree: t, text: string(t.bytes)}
+// decoded builds a fresh Go value from the tree that was decoded from a text.
+func (t *tree) decoded(source string) any {
+	b := builder{tree: t, text: t.immutable(source)}
 	return b.value()
+}
+
+// immutable returns the bytes of a tree that was decoded from a text: the text
+// itself, unless escapes made it necessary to write something behind it.
+func (t *tree) immutable(source string) string {
+	if len(t.bytes) == len(source) {
+		return source
+	}
+	return string(t.bytes)
 }
 
 // builder walks through a tree and builds what it passes.

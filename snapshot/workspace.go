@@ -14,6 +14,8 @@ type workspace struct {
 	decoder decoder
 	walker  walker
 	text    []byte // what encode wrote
+	slots   []slot // of an Object
+	spare   []step // for the tree that takes the place of a decoded one
 }
 
 // workspaces keeps idle ones. They differ in nothing but capacity.
@@ -27,7 +29,8 @@ var workspaces = sync.Pool{New: func() any {
 // large record is given back to the garbage collector.
 const (
 	maxIdleSteps = 4 * MaxValues
-	maxIdleBytes = 2 * MaxBytes
+	maxIdleBytes = 3 * MaxBytes
+	maxIdleSlots = 256
 )
 
 // borrow returns a workspace with an empty tree.
@@ -35,7 +38,7 @@ func borrow() *workspace { return workspaces.Get().(*workspace) }
 
 // giveBack empties the workspace and keeps its memory.
 func (w *workspace) giveBack() {
-	if cap(w.tree.steps) > maxIdleSteps || cap(w.tree.bytes) > maxIdleBytes || cap(w.text) > maxIdleBytes {
+	if cap(w.tree.steps) > maxIdleSteps || cap(w.spare) > maxIdleSteps || cap(w.tree.bytes) > maxIdleBytes || cap(w.text) > maxIdleBytes {
 		return
 	}
 	w.tree.reset()

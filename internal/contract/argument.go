@@ -142,25 +142,27 @@ func (a *argument) acceptText(v any) (any, refusal) {
 	if !ok {
 		return nil, ReasonWrongType
 	}
+	return a.acceptString(sent)
+}
+
+// acceptString checks a text and returns the one spelling of it.
+func (a *argument) acceptString(sent string) (string, refusal) {
 	if len(sent) > a.maxLength {
-		return nil, ReasonTextTooLong
+		return "", ReasonTextTooLong
 	}
 	text, why := a.spec.normalise(a, sent)
 	switch {
 	case why != "":
-		return nil, why
+		return "", why
 	case text == "" && a.required:
-		return nil, ReasonEmptyValue
+		return "", ReasonEmptyValue
 	case !a.isAllowed(text):
-		return nil, ReasonNotAllowed
+		return "", ReasonNotAllowed
 	}
 	for _, p := range a.patterns {
 		if !p.matches(text) {
-			return nil, ReasonPatternMismatch
+			return "", ReasonPatternMismatch
 		}
-	}
-	if text == sent {
-		return v, "" // the same, without another allocation
 	}
 	return text, ""
 }
@@ -176,8 +178,7 @@ func (a *argument) isAllowed(text string) bool {
 }
 
 // checkScope decides whether an accepted value lies in the scope.
-func (a *argument) checkScope(s *scope.Scope, v any) refusal {
-	text, _ := v.(string)
+func (a *argument) checkScope(s *scope.Scope, text string) refusal {
 	var t scope.Target
 	var why scope.Reason
 	if a.kind == KindURL {

@@ -244,10 +244,9 @@ func appendMCP(text []byte, m *MCPCall) []byte {
 // workspace is the memory that one call needs while it is prepared.
 type workspace struct {
 	values values
-	// argv holds the words of a command, one behind the other, and ends where
-	// each of them ends; buffer holds a text that is hashed.
-	argv   []byte
-	ends   []int
+	// spans are where the words of a command stand in the text of its effect;
+	// buffer holds that text, and texts that are hashed.
+	spans  []wordSpan
 	buffer []byte
 }
 
@@ -269,8 +268,9 @@ func borrow(args []*argument) *workspace {
 // release gives the workspace back without what the call left in it.
 func (w *workspace) release() {
 	clear(w.values.list)
+	clear(w.spans)
 	w.values.args, w.values.canonical = nil, ""
-	if cap(w.argv)+cap(w.buffer) <= maxPooledBytes {
+	if cap(w.buffer) <= maxPooledBytes {
 		workspaces.Put(w)
 	}
 }

@@ -13,6 +13,17 @@ type commandPlan struct {
 	items      []argvItem
 	env        []ResolvedVariable
 	workingDir string
+	// tail is the canonical text of what follows the words.
+	tail string
+}
+
+// newCommandPlan writes what is the same in every call once.
+func newCommandPlan(image string, items []argvItem, env []ResolvedVariable, workingDir string) *commandPlan {
+	rest := appendCommand(nil, &CommandCall{Image: image, Env: env, WorkingDir: workingDir})
+	return &commandPlan{
+		image: image, items: items, env: env, workingDir: workingDir,
+		tail: "]," + string(rest[len("{"):]) + "}",
+	}
 }
 
 // argvItem is one word, or the words of a mapping or a conditional.
@@ -41,8 +52,8 @@ type condition struct {
 }
 
 // render resolves the command for one call.
-func (p *commandPlan) render(v *values) (Effect, *snapshot.Error) {
-	b := argvBuilder{values: v, ends: v.workspace.ends[:0], text: v.workspace.argv[:0]}
+func (p *commandPlan) render(v *values) (Effect, string, *snapshot.Error) {
+	b := argvBuilder{values: v, text: append(v.workspace.buffer[:0], `{"command":{"argv":[`...), spans: v.workspace.spans[:0]}
 	for i := range p.items {
 		item := &p.items[i]
 		if item.mapping == nil && item.conditional == nil {
@@ -51,59 +62,78 @@ func (p *commandPlan) render(v *values) (Effect, *snapshot.Error) {
 		}
 		words, err := item.expand(v)
 		if err != nil {
-			return Effect{}, err
+			return Effect{}, "", err
 		}
 		for _, w := range words {
 			b.add(w)
 		}
 	}
-	v.workspace.argv, v.workspace.ends = b.text, b.ends
-	argv, err := b.argv()
-	if err != nil {
-		return Effect{}, err
+	b.text = append(b.text, p.tail...)
+	v.workspace.buffer, v.workspace.spans = b.text, b.spans
+	if b.err != nil {
+		return Effect{}, "", b.err
 	}
-	return Effect{Command: &CommandCall{Image: p.image, Argv: argv, Env: p.env, WorkingDir: p.workingDir}}, nil
+	text := string(b.text)
+	return Effect{Command: &CommandCall{Image: p.image, Argv: b.argv(text), Env: p.env, WorkingDir: p.workingDir}}, text, nil
 }
 
-// argvBuilder collects words until one of them is refused. It keeps them in one
-// text, so that a command costs two allocations and not one per word.
+// argvBuilder writes words into the canonical text of the effect until one of
+// them is refused. Nearly every word stands there as it is, so that it need not
+// be written, nor kept, twice.
 type argvBuilder struct {
 	values *values
 	text   []byte
-	// ends are where words end in text.
-	ends []int
+	spans  []wordSpan
+	// size is the length of all words without escapes.
+	size int
 	err  *snapshot.Error
+}
+
+// wordSpan is where a word stands in the canonical text, without its quotes.
+type wordSpan struct {
+	from, to int
+	// word is set when the text has escapes, so that the word is not what
+	// stands there.
+	word word
 }
 
 func (b *argvBuilder) add(w word) {
 	if b.err != nil {
 		return
 	}
-	text, present, err := w.appendTo(b.text, b.values)
-	b.text, b.err = text, err
-	if present {
-		b.ends = append(b.ends, len(text))
+	before := len(b.text)
+	if len(b.spans) > 0 {
+		b.text = append(b.text, ',')
 	}
+	b.text = append(b.text, '"')
+	from := len(b.text)
+	text, size, err := w.appendTo(b.text, b.values)
+	if size == absent {
+		b.text, b.err = b.text[:before], err
+		return
+	}
+	span := wordSpan{from: from, to: len(text)}
+	if span.to-span.from != size {
+		span.word = w
+	}
+	b.text, b.spans, b.size = append(text, '"'), append(b.spans, span), b.size+size
 	switch {
-	case b.err != nil:
-	case len(b.ends) > MaxWords:
+	case len(b.spans) > MaxWords:
 		b.err = refuse(snapshot.StageEffect, ReasonTooManyWords, "")
-	case len(text) > MaxEffectBytes:
+	case b.size > MaxEffectBytes:
 		b.err = refuse(snapshot.StageEffect, ReasonEffectTooLarge, "")
 	}
 }
 
-// argv returns the words.
-func (b *argvBuilder) argv() ([]string, *snapshot.Error) {
-	if b.err != nil {
-		return nil, b.err
+// argv returns the words, of which text is the canonical text.
+func (b *argvBuilder) argv(text string) []string {
+	argv := make([]string, len(b.spans))
+	for i, s := range b.spans {
+		if argv[i] = text[s.from:s.to]; s.word != nil {
+			argv[i] = s.word.text(b.values)
+		}
 	}
-	text, start := string(b.text), 0
-	argv := make([]string, len(b.ends))
-	for i, end := range b.ends {
-		argv[i], start = text[start:end], end
-	}
-	return argv, nil
+	return argv
 }
 
 // expand returns the words that a mapping or a conditional stands for in one

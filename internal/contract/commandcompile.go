@@ -29,7 +29,7 @@ func (e *effectCompiler) command(t *CommandTemplate) plan {
 	}
 	c.checkImage()
 	c.declare()
-	p := &commandPlan{image: t.Image, items: c.argv(), env: c.env(), workingDir: c.workingDir()}
+	p := newCommandPlan(t.Image, c.argv(), c.env(), c.workingDir())
 	c.checkProgram(p.items)
 	c.checkNamesUsed()
 	return p

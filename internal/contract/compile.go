@@ -34,11 +34,13 @@ type Contract struct {
 	manifest        Manifest
 	args            []*argument
 	index           map[string]int
-	plan            plan
-	scope           *scope.Scope
-	problems        CompileErrors
-	hash            string
-	output          outputPlan
+	// order has the positions of the arguments in the order of canonical text.
+	order    []int
+	plan     plan
+	scope    *scope.Scope
+	problems CompileErrors
+	hash     string
+	output   outputPlan
 	// needsRaw says that the effect uses parts of the canonical arguments.
 	needsRaw bool
 }
@@ -79,7 +81,19 @@ func Compile(in Input) (*Contract, error) {
 		return nil, r.err()
 	}
 	c.hash = hash
+	c.order = canonicalOrder(c.args)
 	return c, nil
+}
+
+// canonicalOrder returns the positions of arguments in the order that members
+// have in canonical text.
+func canonicalOrder(args []*argument) []int {
+	order := make([]int, len(args))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return compareUTF16(args[i].name, args[j].name) })
+	return order
 }
 
 // arguments compiles the declared arguments. Positions stay those of the
@@ -151,7 +165,7 @@ func (r *resolver) checkDefaultsInScope(c *Contract) {
 		if c.scope == nil || a == nil || !a.scoped || a.fallback == nil {
 			continue
 		}
-		if why := a.checkScope(c.scope, a.fallback); why != "" {
+		if why := a.checkScope(c.scope, templateText(a.fallback)); why != "" {
 			r.add(ReasonInvalidArgument, fmt.Sprintf("spec.arguments[%d].default", i), "is not in the scope: %s", why)
 		}
 	}

@@ -12,7 +12,9 @@ import (
 
 // plan is a compiled effect.
 type plan interface {
-	render(v *values) (Effect, *snapshot.Error)
+	// render resolves the effect for one call and returns it with its canonical
+	// text.
+	render(v *values) (Effect, string, *snapshot.Error)
 }
 
 // effectCompiler compiles templates against the declared arguments and secrets

@@ -108,9 +108,11 @@ func TestPrepare_AcceptsWordsUpToTheLimit(t *testing.T) {
 	if len(word) != contract.MaxWordBytes {
 		t.Errorf("word of %d bytes, want %d", len(word), contract.MaxWordBytes)
 	}
-	c = compile(t, strings.Replace(m, "xyz", "wxyz", 1))
-	if why := refused(t, c, `{"a":"`+value+`"}`); why.Reason != contract.ReasonArgTooLong {
-		t.Errorf("reason %s", why.Reason)
+	for _, longer := range []string{"wxyz{a}{a}{a}{a}", "{a}{a}{a}{a}wxyz"} {
+		c = compile(t, strings.Replace(m, "xyz{a}{a}{a}{a}", longer, 1))
+		if why := refused(t, c, `{"a":"`+value+`"}`); why.Reason != contract.ReasonArgTooLong || why.Path != "a" {
+			t.Errorf("%s: reason %s at %q", longer, why.Reason, why.Path)
+		}
 	}
 }
 

@@ -28,26 +28,27 @@ type httpPlan struct {
 	secrets      []ResolvedSecret
 }
 
-func (p *httpPlan) render(v *values) (Effect, *snapshot.Error) {
+func (p *httpPlan) render(v *values) (Effect, string, *snapshot.Error) {
 	url, err := p.url.render(v)
 	if err != nil {
-		return Effect{}, err
+		return Effect{}, "", err
 	}
 	if err := p.checkSecretHosts(url, v); err != nil {
-		return Effect{}, err
+		return Effect{}, "", err
 	}
 	headers, err := renderHeaders(p.headers, v)
 	if err != nil {
-		return Effect{}, err
+		return Effect{}, "", err
 	}
 	body, err := p.body.render(v)
 	if err != nil {
-		return Effect{}, err
+		return Effect{}, "", err
 	}
-	return Effect{HTTP: &HTTPCall{
+	e := Effect{HTTP: &HTTPCall{
 		Method: p.method, URL: url, Headers: headers, Body: body, SuccessStatus: p.status,
 		CABundle: p.caBundle, AllowPrivate: p.allowPrivate, Secrets: p.secrets,
-	}}, nil
+	}}
+	return e, v.workspace.effect(e), nil
 }
 
 // checkSecretHosts keeps secrets from going where the agent chooses. Constant

@@ -30,7 +30,7 @@ type mcpField struct {
 }
 
 // render resolves the call.
-func (p *mcpPlan) render(v *values) (Effect, *snapshot.Error) {
+func (p *mcpPlan) render(v *values) (Effect, string, *snapshot.Error) {
 	call := p.call
 	call.Arguments = v.canonical
 	if p.mapped {
@@ -45,7 +45,8 @@ func (p *mcpPlan) render(v *values) (Effect, *snapshot.Error) {
 		}
 		call.Arguments = string(o.close())
 	}
-	return Effect{MCP: &call}, nil
+	e := Effect{MCP: &call}
+	return e, v.workspace.effect(e), nil
 }
 
 var hexDigest = regexp.MustCompile(`\A[0-9a-f]{64}\z`)

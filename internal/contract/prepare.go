@@ -5,8 +5,6 @@ package contract
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/assent-dev/assent/snapshot"
@@ -63,12 +61,11 @@ func (c *Contract) Prepare(agent, rawArguments string) (*Prepared, error) {
 	w := borrow(c.args)
 	defer w.release()
 	v := &w.values
-	frozen, err := snapshot.Prepare(rawArguments, func(tree any) (any, error) {
-		accepted, err := c.accept(tree, v)
-		if err != nil {
-			return nil, err
+	frozen, err := snapshot.PrepareObject(rawArguments, func(args *snapshot.Object) error {
+		if err := c.accept(args, v); err != nil {
+			return err
 		}
-		return accepted, nil
+		return nil
 	})
 	if err != nil {
 		return nil, c.refusal(err)
@@ -77,11 +74,10 @@ func (c *Contract) Prepare(agent, rawArguments string) (*Prepared, error) {
 	if c.needsRaw {
 		v.cut()
 	}
-	effect, refused := c.plan.render(v)
+	effect, text, refused := c.plan.render(v)
 	if refused != nil {
 		return nil, &RefusedError{Tool: c.name, Err: refused}
 	}
-	text := w.effect(effect)
 	if len(text) > MaxEffectBytes {
 		return nil, &RefusedError{Tool: c.name, Err: refuse(snapshot.StageEffect, ReasonEffectTooLarge, "")}
 	}
@@ -106,74 +102,105 @@ func (c *Contract) refusal(err error) error {
 }
 
 // accept is the schema step and the scope step: it turns what was sent into the
-// arguments that are hashed, decided on and run. The tree belongs to this call,
-// so that it is changed in place.
-func (c *Contract) accept(tree any, v *values) (map[string]any, *snapshot.Error) {
-	args, ok := tree.(map[string]any)
-	if !ok {
-		return nil, refuse(snapshot.StageSchema, ReasonWrongType, "")
+// arguments that are hashed, decided on and run.
+func (c *Contract) accept(args *snapshot.Object, v *values) *snapshot.Error {
+	if args == nil {
+		return refuse(snapshot.StageSchema, ReasonWrongType, "")
 	}
-	known := 0
-	for i, a := range c.args {
-		if v.list[i].sent, v.list[i].present = args[a.name]; v.list[i].present {
-			known++
+	next := 0
+	for _, i := range c.order { // as the members are ordered
+		v.list[i].member = notSent
+		if next < args.Len() && args.Name(next) == c.args[i].name {
+			v.list[i].member = next
+			next++
 		}
 	}
-	if known != len(args) {
-		return nil, c.unexpected(args)
+	if next < args.Len() {
+		return c.unexpected(args)
 	}
 	for i, a := range c.args {
 		if err := a.take(args, &v.list[i]); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return args, c.checkScope(args)
+	return c.checkScope(v)
 }
 
 // take accepts what was sent for one argument, or its default.
-func (a *argument) take(args map[string]any, v *value) *snapshot.Error {
-	var accepted any
-	if v.present {
-		var why refusal
-		if accepted, why = a.accept(v.sent); why != "" {
-			return refuse(snapshot.StageSchema, why, a.name)
-		}
-	} else if accepted = a.defaultValue(); accepted == nil {
-		if a.required {
-			return refuse(snapshot.StageSchema, ReasonMissingArgument, a.name)
-		}
-		return nil
+func (a *argument) take(args *snapshot.Object, v *value) *snapshot.Error {
+	if v.member == notSent {
+		return a.takeDefault(args, v)
 	}
-	v.present = true
-	v.text = templateText(accepted)
-	if a.isStructure() || accepted != v.sent { // structures cannot be compared
-		args[a.name] = accepted
+	if sent, isText := args.Text(v.member); isText && a.spec.json == jsonString {
+		return a.takeText(args, v, sent)
+	}
+	sent := args.Value(v.member)
+	accepted, why := a.accept(sent)
+	if why != "" {
+		return refuse(snapshot.StageSchema, why, a.name)
+	}
+	v.present, v.text = true, templateText(accepted)
+	if !a.isStructure() && accepted != sent { // accepting changes no structure
+		args.Replace(v.member, accepted)
+	}
+	return nil
+}
+
+// takeText is take for the most frequent kind of values, which need not become
+// an interface each.
+func (a *argument) takeText(args *snapshot.Object, v *value, sent string) *snapshot.Error {
+	accepted, why := a.acceptString(sent)
+	if why != "" {
+		return refuse(snapshot.StageSchema, why, a.name)
+	}
+	v.present, v.text = true, accepted
+	if accepted != sent {
+		args.Replace(v.member, accepted)
+	}
+	return nil
+}
+
+// takeDefault adds the default of an argument that was not sent.
+func (a *argument) takeDefault(args *snapshot.Object, v *value) *snapshot.Error {
+	fallback := a.defaultValue()
+	switch {
+	case fallback != nil:
+		v.present, v.text = true, templateText(fallback)
+		args.Add(a.name, fallback)
+	case a.required:
+		return refuse(snapshot.StageSchema, ReasonMissingArgument, a.name)
 	}
 	return nil
 }
 
 // unexpected says where the first argument is that the manifest does not
 // declare. Its name cannot be told, so that the position must do.
-func (c *Contract) unexpected(args map[string]any) *snapshot.Error {
-	names := slices.SortedFunc(maps.Keys(args), compareUTF16)
-	i := slices.IndexFunc(names, func(name string) bool { _, known := c.index[name]; return !known })
+func (c *Contract) unexpected(args *snapshot.Object) *snapshot.Error {
+	i := 0
+	for c.declares(args.Name(i)) {
+		i++
+	}
 	return refuse(snapshot.StageSchema, ReasonUnexpectedArgument, "/"+strconv.Itoa(i))
 }
 
+func (c *Contract) declares(name string) bool {
+	_, declared := c.index[name]
+	return declared
+}
+
 // checkScope holds the accepted values to the scope.
-func (c *Contract) checkScope(accepted map[string]any) *snapshot.Error {
-	for _, a := range c.args {
+func (c *Contract) checkScope(v *values) *snapshot.Error {
+	for i, a := range c.args {
 		if !a.scoped {
 			continue
 		}
 		if c.scope == nil {
 			return refuse(snapshot.StageScope, snapshot.Reason(c.problems[0].Reason), a.name)
 		}
-		value, present := accepted[a.name]
-		if !present {
+		if !v.list[i].present {
 			continue
 		}
-		if why := a.checkScope(c.scope, value); why != "" {
+		if why := a.checkScope(c.scope, v.list[i].text); why != "" {
 			return refuse(snapshot.StageScope, why, a.name)
 		}
 	}

@@ -27,13 +27,16 @@ type values struct {
 // value is one argument of one call.
 type value struct {
 	present bool
-	// sent is what the agent sent.
-	sent any
+	// member is the position of what the agent sent, or notSent.
+	member int
 	// text is the form in which the value stands in templates.
 	text string
 	// raw is the value's part of the canonical text, when the effect needs it.
 	raw string
 }
+
+// notSent is the position of an argument that the agent left out.
+const notSent = -1
 
 // cut fills raw from the canonical text, and the text of structures with it.
 func (v *values) cut() {
@@ -78,28 +81,45 @@ const constant = -1
 // word is a compiled word of argv.
 type word []part
 
-// appendTo appends the word to a text, and returns false when one of its
-// arguments is absent: then there is no such word.
-func (w word) appendTo(text []byte, v *values) ([]byte, bool, *snapshot.Error) {
-	start := len(text)
+// absent is the size of a word that is not there.
+const absent = -1
+
+// appendTo appends the word to the inside of a JSON string, and returns how long
+// it is without escapes: [absent] when one of its arguments is absent, because
+// then there is no such word, or when it is refused.
+func (w word) appendTo(text []byte, v *values) ([]byte, int, *snapshot.Error) {
+	size, name := 0, ""
+	for _, p := range w {
+		part := p.text
+		if p.arg != constant {
+			a, value := v.args[p.arg], &v.list[p.arg]
+			part, name = value.text, a.name
+			switch {
+			case !value.present:
+				return text, absent, nil
+			case size == 0 && !a.dash && part != "" && part[0] == '-':
+				return text, absent, refuse(snapshot.StageEffect, ReasonOptionInjection, name)
+			}
+		}
+		if size += len(part); size > MaxWordBytes { // at once: a template may repeat a value often
+			return text, absent, refuse(snapshot.StageEffect, ReasonArgTooLong, name)
+		}
+		text = appendInString(text, part)
+	}
+	return text, size, nil
+}
+
+// text returns the word without escapes. All of its arguments are present.
+func (w word) text(v *values) string {
+	var text strings.Builder
 	for _, p := range w {
 		if p.arg == constant {
-			text = append(text, p.text...)
-			continue
-		}
-		a, value := v.args[p.arg], &v.list[p.arg]
-		if !value.present {
-			return text[:start], false, nil
-		}
-		if len(text) == start && !a.dash && value.text != "" && value.text[0] == '-' {
-			return text, false, refuse(snapshot.StageEffect, ReasonOptionInjection, a.name)
-		}
-		text = append(text, value.text...)
-		if len(text)-start > MaxWordBytes { // at once: a template may repeat a value often
-			return text, false, refuse(snapshot.StageEffect, ReasonArgTooLong, a.name)
+			text.WriteString(p.text)
+		} else {
+			text.WriteString(v.list[p.arg].text)
 		}
 	}
-	return text, true, nil
+	return text.String()
 }
 
 // literal returns the text of a word without arguments.

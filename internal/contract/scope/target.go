@@ -77,7 +77,7 @@ func ParseTarget(text string) (Target, Reason) {
 	if strings.Contains(text, "/") {
 		return parseRange(text)
 	}
-	return ParseHost(text)
+	return parseHost(text)
 }
 
 // ParseHost reads an address or a host name, as it stands in a URL without
@@ -86,13 +86,27 @@ func ParseHost(text string) (Target, Reason) {
 	if why := checkCharacters(text); why != "" {
 		return Target{}, why
 	}
-	if addr, err := netip.ParseAddr(text); err == nil {
-		return addressTarget(addr)
+	return parseHost(text)
+}
+
+// parseHost is [ParseHost] for a text whose characters have been checked.
+func parseHost(text string) (Target, Reason) {
+	if mayBeAddress(text) {
+		if addr, err := netip.ParseAddr(text); err == nil {
+			return addressTarget(addr)
+		}
 	}
 	if why := checkHost(text); why != "" {
 		return Target{}, why
 	}
 	return Target{host: strings.ToLower(text)}, ""
+}
+
+// mayBeAddress reports whether it is worth trying to read a text as an address:
+// IPv4 addresses end with a digit, and IPv6 addresses contain a colon. For a
+// name the attempt would cost more than all other checks.
+func mayBeAddress(text string) bool {
+	return text != "" && text[len(text)-1] >= '0' && text[len(text)-1] <= '9' || strings.IndexByte(text, ':') >= 0
 }
 
 // ParseAddress reads one IPv4 or IPv6 address.
