@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
@@ -24,7 +25,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	ctrl.SetLogger(zap.New())
+	logger := zap.New()
+	ctrl.SetLogger(logger)
+	// What the libraries below log becomes lines of the same form.
+	klog.SetLogger(logger.WithName("klog"))
 	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
 		ctrl.Log.Error(err, "the operator stops")
 		os.Exit(1)

@@ -29,6 +29,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -81,6 +82,7 @@ func TestMain(m *testing.M) {
 
 func start(ctx context.Context) (*apiServer, error) {
 	ctrl.SetLogger(discard())
+	klog.SetLogger(discard())
 	s := &apiServer{scheme: runtime.NewScheme(), clock: newClock()}
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s.scheme); err != nil {

@@ -21,7 +21,7 @@ func (l *Log) Append(ctx context.Context, r audit.Record) (uint64, error) {
 		}
 		r.ID = id
 	}
-	draft, err := audit.NewDraft(r)
+	draft, err := l.draft(r)
 	if err != nil {
 		return 0, err
 	}
@@ -34,6 +34,14 @@ func (l *Log) Append(ctx context.Context, r audit.Record) (uint64, error) {
 	return l.enqueue(ctx, draft, indexes).wait(ctx)
 }
 
+// draft checks and encodes a record. The committer waits for it as it does for
+// one that is being signed.
+func (l *Log) draft(r audit.Record) (*audit.Draft, error) {
+	l.sealing.Add(1)
+	defer l.sealing.Add(-1)
+	return audit.NewDraft(r)
+}
+
 // appendParts writes the parts of a large record together and waits for all:
 // the record names their indexes, so it can only come after them.
 func (l *Log) appendParts(ctx context.Context, r audit.Record, draft *audit.Draft) ([]uint64, error) {
@@ -43,7 +51,7 @@ func (l *Log) appendParts(ctx context.Context, r audit.Record, draft *audit.Draf
 		if err != nil {
 			return nil, unavailable(err)
 		}
-		part, err := audit.NewDraft(audit.Record{ID: id, Time: r.Time, Data: data})
+		part, err := l.draft(audit.Record{ID: id, Time: r.Time, Data: data})
 		if err != nil {
 			return nil, err
 		}

@@ -18,9 +18,9 @@ const (
 	// handOver is how long Tessera may wait for more. The committer hands over
 	// whole batches, so there is nothing to wait for.
 	handOver = time.Millisecond
-	// gatherLimit bounds, in batch ages, the wait for records that are just
-	// being signed.
-	gatherLimit = 4
+	// gatherSteps is how often, within the batch age, the committer looks
+	// whether somebody is still about to add a record.
+	gatherSteps = 8
 )
 
 // write is a signed record on its way to the log.
@@ -99,12 +99,14 @@ func (l *Log) commitLoop() {
 	}
 }
 
-// gather waits for records that belong into the same batch: for the batch age,
-// and longer while records are being signed, but not for long.
+// gather waits for records that belong into the same batch: as long as some are
+// being made, but no longer than the batch age. Whoever is alone waits for an
+// eighth of it.
 func (l *Log) gather() {
-	timer := time.NewTimer(l.o.BatchAge)
+	step := l.o.BatchAge / gatherSteps
+	timer := time.NewTimer(step)
 	defer timer.Stop()
-	for range gatherLimit {
+	for range gatherSteps {
 		select {
 		case <-l.line.full:
 			return
@@ -113,7 +115,7 @@ func (l *Log) gather() {
 		if l.sealing.Load() == 0 {
 			return
 		}
-		timer.Reset(l.o.BatchAge)
+		timer.Reset(step)
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
 	"github.com/assent-dev/assent/internal/audit"
 	"github.com/assent-dev/assent/internal/audit/journal"
 )
@@ -25,6 +28,7 @@ import (
 const roleVariable = "ASSENT_JOURNAL_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // Tessera's lines between those of benchmarks
 	switch os.Getenv(roleVariable) {
 	case "":
 		os.Exit(m.Run())

@@ -58,8 +58,8 @@ type Options struct {
 	// Now is the clock for the journal's own records. Required.
 	Now func() time.Time
 
-	// BatchAge is how long a record waits for others to share its batch. Default
-	// 4 ms.
+	// BatchAge is how long a record waits at most for others that are being made
+	// to share its batch. Default 4 ms.
 	BatchAge time.Duration
 	// Timeout bounds every Append, whatever its context says. Default 5 s.
 	Timeout time.Duration
@@ -90,7 +90,7 @@ type Log struct {
 
 	slots     chan struct{}
 	line      *line
-	sealing   atomic.Int64  // records with a slot that are not in line yet
+	sealing   atomic.Int64  // records that are being made and not in line yet
 	stop      chan struct{} // closed when nothing more can come
 	committed chan struct{} // closed when the committer has ended
 	pending   sync.WaitGroup
