@@ -16,7 +16,7 @@ export GOFLAGS := -buildvcs=false $(GOFLAGS)
 
 VERSION   ?= dev
 FUZZ_TIME ?= 20s
-LONG_FUZZ ?= 5m
+LONG_FUZZ ?= 1m
 KEEP      ?=
 
 BIN     := $(CURDIR)/bin
@@ -65,7 +65,7 @@ test-e2e: images $(HELM) ## Run the end-to-end tests on the development cluster,
 	hack/on-cluster.sh go test -count=1 -timeout 40m ./test/e2e/...
 
 .PHONY: test-long
-test-long: $(HELM) $(CLUSTER) ## Run the unit tests under the race detector with their long cases, every fault at every step, then fuzz each target for LONG_FUZZ (5m).
+test-long: $(HELM) $(CLUSTER) ## Run the unit tests under the race detector with their long cases, every fault at every step, then fuzz each target for LONG_FUZZ (1m).
 	CGO_ENABLED=1 ASSENT_LONG_TESTS=1 go test -race -timeout 90m $(UNIT)
 	cd test/cluster && CGO_ENABLED=1 go test -race $(CLUSTER_PACKAGES)
 	ASSENT_LONG_TESTS=1 $(CLUSTER) run --control-plane-only -- go test -count=1 -timeout 60m ./test/fault/...
