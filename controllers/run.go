@@ -192,8 +192,7 @@ func (r *ProposalReconciler) observeJob(ctx context.Context, state *run) error {
 	}
 	state.JobExists, state.live = true, live
 	state.JobFinishedAt = finishedAt(live)
-	state.PodsGone, err = r.podsGone(ctx, live)
-	return err
+	return r.observePods(ctx, state, live)
 }
 
 // ours compares with the grant where the expected Job cannot be built any more.
@@ -214,20 +213,30 @@ func finishedAt(j *batchv1.Job) time.Time {
 	return time.Time{}
 }
 
-// podsGone says whether no Pod of the Job can still run. The Job's own status
-// is not asked: whoever can write it could claim anything.
-func (r *ProposalReconciler) podsGone(ctx context.Context, j *batchv1.Job) (bool, error) {
+// observePods says whether no Pod of the Job can still run. The Job's own
+// status is not asked: whoever can write it could claim anything.
+func (r *ProposalReconciler) observePods(ctx context.Context, state *run, j *batchv1.Job) error {
 	var pods corev1.PodList
 	err := r.Live.List(ctx, &pods, client.InNamespace(j.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(j.UID)})
 	if err != nil {
-		return false, fmt.Errorf("listing the Pods of Job %s/%s: %w", j.Namespace, j.Name, err)
+		return fmt.Errorf("listing the Pods of Job %s/%s: %w", j.Namespace, j.Name, err)
 	}
+	state.PodsGone = true
 	for i := range pods.Items {
-		if !ended(&pods.Items[i]) {
-			return false, nil
+		state.PodsGone = state.PodsGone && ended(&pods.Items[i])
+		state.NotIsolated = state.NotIsolated || notIsolated(&pods.Items[i])
+	}
+	return nil
+}
+
+// notIsolated says that the Pod's runner found its network open and ended.
+func notIsolated(pod *corev1.Pod) bool {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == job.ContainerName && s.State.Terminated != nil && s.State.Terminated.ExitCode == job.ExitNotIsolated {
+			return true
 		}
 	}
-	return true, nil
+	return false
 }
 
 // redeemerGone says whether the Pod that fetched the call can no longer run. A

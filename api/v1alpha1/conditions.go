@@ -162,6 +162,9 @@ const (
 	// ReasonPodSpecDrift says that the call's Pod was changed by somebody else,
 	// so that it did not get the call.
 	ReasonPodSpecDrift = "PodSpecDrift"
+	// ReasonEgressNotIsolated says that the network of the call's Pod was open
+	// though the manifest requires isolation, so that it did not ask for the call.
+	ReasonEgressNotIsolated = "EgressNotIsolated"
 	// ReasonNeverStarted says that no runner ever fetched the call: it is safe
 	// to propose it again.
 	ReasonNeverStarted = "NeverStarted"

@@ -9,8 +9,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -278,10 +280,15 @@ func (op *operator) settings(ctx context.Context) (func() job.Settings, []string
 	if err != nil {
 		return nil, nil, err
 	}
+	canaries, err := op.canaries(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	return func() job.Settings {
 		return job.Settings{
 			RunnerImage:  o.runnerImage,
 			StartTimeout: o.startDeadline,
+			Canaries:     canaries,
 			Endpoint: job.Endpoint{
 				URL: o.executionURL, CA: op.cert.ca(), PublicKeys: string(attest.EncodePublicKeysPEM(op.keys.current().PublicKeys()...)),
 				Addresses: addresses, Namespace: o.namespace,
@@ -304,4 +311,20 @@ func (op *operator) serviceAddresses(ctx context.Context, host string) ([]string
 		return nil, fmt.Errorf("reading the Service of the execution endpoint: %w", err)
 	}
 	return s.Spec.ClusterIPs, nil
+}
+
+// canaries are addresses that answer in an open network and that no call may
+// reach: the operator's own webhooks, which only the API server asks.
+func (op *operator) canaries(ctx context.Context) ([]string, error) {
+	s := &corev1.Service{}
+	if err := op.live.Get(ctx, client.ObjectKey{Namespace: op.options.namespace, Name: webhookService}, s); err != nil {
+		return nil, fmt.Errorf("reading the Service of the webhooks: %w", err)
+	}
+	var out []string
+	for _, ip := range s.Spec.ClusterIPs {
+		for _, p := range s.Spec.Ports {
+			out = append(out, net.JoinHostPort(ip, strconv.Itoa(int(p.Port))))
+		}
+	}
+	return out, nil
 }

@@ -26,6 +26,6 @@
 //
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get;list;watch;create;update
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;create;update
-// +kubebuilder:rbac:groups="",namespace=system,resources=services,resourceNames=assent-execution,verbs=get
+// +kubebuilder:rbac:groups="",namespace=system,resources=services,resourceNames=assent-execution;assent-webhook,verbs=get
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=get;create;update
 package rbac

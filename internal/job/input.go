@@ -76,6 +76,10 @@ type Endpoint struct {
 	Port      int32
 }
 
+// ExitNotIsolated is the exit code of a runner whose network was open though
+// it must not be. It says so before it asks for its call.
+const ExitNotIsolated = 76
+
 const (
 	// deliveryAllowance is the time for stopping a program and delivering its
 	// result, beyond the effect's own time.

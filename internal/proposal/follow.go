@@ -39,6 +39,10 @@ type Run struct {
 	JobFinishedAt time.Time
 	// PodsGone says that no Pod that has or may get the call can still run.
 	PodsGone bool
+	// NotIsolated says that a Pod ended by saying that its network is open.
+	// It is a hint: whoever may write a Pod's status can say it too, and gains
+	// another reason for a call that did not run.
+	NotIsolated bool
 	// Cancel is why the call should be stopped; empty when it should not.
 	Cancel        string
 	CancelMessage string
@@ -92,6 +96,10 @@ func followUnredeemed(r Run, now time.Time) Step {
 		return neverStarted
 	case !r.JobExists:
 		return Step{CreateJob: true, Recheck: deadline.Sub(now)}
+	case !r.JobFinishedAt.IsZero() && r.PodsGone && r.NotIsolated:
+		neverStarted.Reason = v1alpha1.ReasonEgressNotIsolated
+		neverStarted.Message = "the tool requires isolation, and its Pod reached what no rule allows; does the network plugin enforce NetworkPolicy? The call had no effect"
+		return neverStarted
 	case !r.JobFinishedAt.IsZero() && r.PodsGone:
 		neverStarted.Message = orElse(neverStarted.Message, "the Job ended before its runner fetched the call; it had no effect")
 		return neverStarted

@@ -75,6 +75,8 @@ func TestFollow_EveryRow(t *testing.T) {
 		"somebody else's Job has the name":        {dispatched(func(r *proposal.Run) { r.JobExists, r.Squatted = false, true }), 0, "Failed/NameSquatted"},
 		"cancelled before a runner came":          {dispatched(cancel), 0, "Cancelled/DeniedByApprover stop"},
 		"cancelled without a Job":                 {dispatched(func(r *proposal.Run) { cancel(r); r.JobExists = false }), 0, "Cancelled/DeniedByApprover"},
+		"its Pod's network was open":              {dispatched(func(r *proposal.Run) { gone(r); r.NotIsolated = true }), 0, "Failed/EgressNotIsolated stop"},
+		"a Pod that still runs says nothing":      {dispatched(func(r *proposal.Run) { r.NotIsolated = true }), 0, "/ again in 1m0s"},
 		"its Pod was changed by somebody":         {dispatched(func(r *proposal.Run) { gone(r); r.Proposal.Status.Reason = "PodSpecDrift" }), 0, "Failed/PodSpecDrift stop"},
 		"it runs":                                 {redeemed(keep), 0, "Running/Redeemed again in 1m30s"},
 		"it runs past the deadline for starting":  {redeemed(keep), time.Minute, "Running/Redeemed again in 30s"},

@@ -7,6 +7,8 @@ package main
 
 import (
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -15,7 +17,7 @@ import (
 
 func main() {
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: probe print|fail|sleep|flood|env VALUE")
+		fmt.Fprintln(os.Stderr, "usage: probe print|fail|sleep|flood|env|connect|listen VALUE")
 		os.Exit(2)
 	}
 	value := os.Args[2]
@@ -33,8 +35,44 @@ func main() {
 		fmt.Print(strings.Repeat("x", number))
 	case "env":
 		fmt.Println(strings.Join(os.Environ(), "\n"))
+	case "connect":
+		fmt.Println(connect(value))
+	case "listen":
+		fmt.Fprintln(os.Stderr, listen(value))
+		os.Exit(1)
 	default:
 		fmt.Fprintln(os.Stderr, "the probe knows no such word")
 		os.Exit(2)
 	}
+}
+
+// connect says whether anything answers at an address. A lost packet is not
+// taken for a closed network.
+func connect(address string) string {
+	for range 3 {
+		connection, err := net.DialTimeout("tcp", address, 2*time.Second)
+		if err == nil {
+			_ = connection.Close()
+			return "connected"
+		}
+	}
+	return "no connection"
+}
+
+// listen accepts connections at addresses, separated by commas, and answers
+// every HTTP request with 200.
+func listen(addresses string) error {
+	failed := make(chan error)
+	for address := range strings.SplitSeq(addresses, ",") {
+		go func() { failed <- serve(address) }()
+	}
+	return <-failed
+}
+
+func serve(address string) error {
+	server := &http.Server{Addr: address, ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.Method, r.RequestURI)
+		w.WriteHeader(http.StatusOK)
+	})}
+	return server.ListenAndServe()
 }
