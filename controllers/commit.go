@@ -142,15 +142,7 @@ func (c *Config) expectedJob(p *v1alpha1.ToolProposal, seal *attest.ProposalSeal
 	if err != nil {
 		return nil, fmt.Errorf("reading the effect of %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	return c.Settings().ForCall(p, seal.SealID, effect, executionOf(compiled), namespace)
-}
-
-// executionOf are the manifest's bounds with defaults applied.
-func executionOf(c *contract.Contract) contract.Execution {
-	if x := c.Manifest().Execution; x != nil {
-		return *x
-	}
-	return contract.Execution{}
+	return c.Settings().ForCall(p, seal.SealID, effect, compiled.ExecutionSpec(), namespace)
 }
 
 // ExpectedJob builds the Job of a call again, for the execution endpoint to
@@ -178,7 +170,7 @@ func (r *ProposalReconciler) ensureNetwork(ctx context.Context, p *v1alpha1.Tool
 	if err != nil {
 		return err
 	}
-	in, err := r.Settings().Input(p, seal.SealID, effect, executionOf(c), expected.Namespace)
+	in, err := r.Settings().Input(p, seal.SealID, effect, c.ExecutionSpec(), expected.Namespace)
 	if err != nil {
 		return err
 	}

@@ -31,9 +31,10 @@ type Input struct {
 // Contract is a compiled manifest. It is immutable and safe for concurrent use.
 type Contract struct {
 	name, namespace string
-	manifest        Manifest
-	args            []*argument
-	index           map[string]int
+	// manifest has what is asked for after compilation and is not compiled.
+	manifest   Manifest
+	effectKind string
+	args       []*argument
 	// order has the positions of the arguments in the order of canonical text.
 	order    []int
 	plan     plan
@@ -60,11 +61,12 @@ func Compile(in Input) (*Contract, error) {
 	}
 	m = m.withDefaults()
 	r.checkManifest(in, m)
-	c := &Contract{name: in.Name, namespace: in.Namespace, manifest: m}
-	c.args, c.index = r.arguments(m)
+	c := &Contract{name: in.Name, namespace: in.Namespace, manifest: m.uncompiled(), effectKind: effectKind(m)}
+	args, index := r.arguments(m)
+	c.args = args
 	scopeName, s := r.selectScope(c, in)
 	r.checkDefaultsInScope(c)
-	c.plan = r.effect(c, in)
+	c.plan = r.effect(m, args, index, in.AllowImageTags)
 	c.output = r.output(m.Output)
 	if err := r.err(); err != nil {
 		return nil, err
@@ -100,7 +102,7 @@ func canonicalOrder(args []*argument) []int {
 // manifest; an argument with a problem is nil.
 func (r *resolver) arguments(m Manifest) ([]*argument, map[string]int) {
 	index := make(map[string]int, len(m.Arguments))
-	var args []*argument
+	args := make([]*argument, 0, len(m.Arguments))
 	if len(m.Arguments) > MaxArguments {
 		r.add(ReasonInvalidArgument, "spec.arguments", "are more than %d", MaxArguments)
 	}
@@ -172,11 +174,10 @@ func (r *resolver) checkDefaultsInScope(c *Contract) {
 }
 
 // effect compiles the effect that the manifest has.
-func (r *resolver) effect(c *Contract, in Input) plan {
-	m := c.manifest
+func (r *resolver) effect(m Manifest, args []*argument, index map[string]int, allowTags bool) plan {
 	e := &effectCompiler{
-		problems: &r.problems, args: c.args, index: c.index, usedArgs: make([]bool, len(c.args)),
-		secrets: m.Secrets, usedSecrets: make([]bool, len(m.Secrets)), allowTags: in.AllowImageTags,
+		problems: &r.problems, args: args, index: index, usedArgs: make([]bool, len(args)),
+		secrets: m.Secrets, usedSecrets: make([]bool, len(m.Secrets)), allowTags: allowTags,
 	}
 	var p plan
 	switch effectKind(m) {

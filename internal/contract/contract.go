@@ -4,6 +4,7 @@
 package contract
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -49,7 +50,24 @@ func (c *Contract) RiskTier() string { return c.manifest.RiskTier }
 func (c *Contract) HumanApproval() bool { return c.manifest.HumanApproval }
 
 // EffectKind is [EffectCommand], [EffectHTTP] or [EffectMCP].
-func (c *Contract) EffectKind() string { return effectKind(c.manifest) }
+func (c *Contract) EffectKind() string { return c.effectKind }
+
+// ArgumentEncoding is [EncodingTyped] or [EncodingString].
+func (c *Contract) ArgumentEncoding() string { return c.manifest.ArgumentEncoding }
+
+// MCPArguments is how the arguments of the server's tool are mapped, and whether
+// the effect is of the kind mcp. Without a mapping the arguments of the call are
+// passed on under their own names.
+func (c *Contract) MCPArguments() (mapped []MCPArgument, isMCP bool) {
+	if c.manifest.MCP == nil {
+		return nil, false
+	}
+	mapped = slices.Clone(c.manifest.MCP.Arguments)
+	for i, a := range mapped {
+		mapped[i].Value = clonePointer(a.Value)
+	}
+	return mapped, true
+}
 
 // Arguments describes the arguments in the order of the manifest.
 func (c *Contract) Arguments() []ArgumentInfo {
@@ -102,7 +120,7 @@ type ExecutionSettings struct {
 
 // Execution returns the bounds of the Job with their defaults.
 func (c *Contract) Execution() ExecutionSettings {
-	x := c.Manifest().Execution
+	x := c.ExecutionSpec()
 	return ExecutionSettings{
 		Timeout: time.Duration(*x.Timeout), CPU: x.CPU, Memory: x.Memory, EphemeralStorage: x.EphemeralStorage,
 		RuntimeClassName: x.RuntimeClassName, ServiceAccountName: x.ServiceAccountName, Egress: x.Egress,
@@ -110,11 +128,17 @@ func (c *Contract) Execution() ExecutionSettings {
 	}
 }
 
+// ExecutionSpec returns spec.execution with its defaults written out. It is a
+// copy.
+func (c *Contract) ExecutionSpec() Execution {
+	x := *c.manifest.Execution
+	x.Timeout, x.TTLSecondsAfterFinished = clonePointer(x.Timeout), clonePointer(x.TTLSecondsAfterFinished)
+	x.Egress = slices.Clone(x.Egress)
+	for i, e := range x.Egress {
+		x.Egress[i].PodLabels, x.Egress[i].Ports = maps.Clone(e.PodLabels), slices.Clone(e.Ports)
+	}
+	return x
+}
+
 // Output returns what the tool returns, with its defaults.
 func (c *Contract) Output() Output { return *c.manifest.Output }
-
-// Manifest returns a copy of the manifest with its defaults written out.
-func (c *Contract) Manifest() Manifest {
-	m, _ := c.manifest.clone() // which worked when it was compiled
-	return m
-}

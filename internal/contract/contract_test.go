@@ -63,14 +63,39 @@ func TestContract_WritesOutDefaults(t *testing.T) {
 	if _, _, bound := c.Cedar(); bound || c.ToolName() != "tool" {
 		t.Errorf("tool name %q, Cedar %v", c.ToolName(), bound)
 	}
-	m := c.Manifest()
-	got := []any{m.RiskTier, m.ArgumentEncoding, m.Output.Format, m.Command.WorkingDir, time.Duration(*m.Execution.Timeout), time.Duration(*m.Approval.Timeout), time.Duration(*m.Approval.ReceiptLifetime)}
+	got := []any{
+		c.RiskTier(), c.ArgumentEncoding(), c.Output().Format, prepare(t, c, `{}`).Effect.Command.WorkingDir,
+		c.Execution().Timeout, c.Approval().Timeout, c.Approval().ReceiptLifetime,
+	}
 	want := []any{"medium", "Typed", "text", "/work", 5 * time.Minute, time.Hour, 15 * time.Minute}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(contract.Output{Format: "text"}, c.Output()); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
+	}
+}
+
+func TestContract_HandsOutCopies(t *testing.T) {
+	c := compile(t, mcp(`"arguments": [{"name": "where", "argument": "a"}, {"name": "how", "value": "\"fast\""}], `+mcpFine))
+	want := []contract.MCPArgument{{Name: "where", Argument: "a"}, {Name: "how", Value: new(`"fast"`)}}
+	for range 2 {
+		mapped, isMCP := c.MCPArguments()
+		if diff := cmp.Diff(want, mapped); diff != "" || !isMCP {
+			t.Errorf("mapped arguments, MCP %v (-want +got):\n%s", isMCP, diff)
+		}
+		mapped[0].Argument, *mapped[1].Value = "evil", `"evil"`
+	}
+	c = compile(t, execution(`"egress": [{"namespace": "db", "podLabels": {"app": "x"}, "ports": [1]}], "ttlSecondsAfterFinished": 1`))
+	if mapped, isMCP := c.MCPArguments(); isMCP || mapped != nil {
+		t.Errorf("a command has mapped arguments %v", mapped)
+	}
+	before := c.ExecutionSpec()
+	x := c.ExecutionSpec()
+	*x.Timeout, *x.TTLSecondsAfterFinished, x.Egress[0].PodLabels["app"], x.Egress[0].Ports[0] = 0, 2, "evil", 2
+	x.Egress[0] = contract.EgressRule{}
+	if diff := cmp.Diff(before, c.ExecutionSpec()); diff != "" {
+		t.Errorf("whoever changes a copy changes the contract:\n%s", diff)
 	}
 }
 

@@ -42,6 +42,13 @@ func (m Manifest) withDefaults() Manifest {
 	return m
 }
 
+// uncompiled drops what a contract keeps in its compiled form only: a manifest is
+// most of what a tool costs in memory, and it would be there twice.
+func (m Manifest) uncompiled() Manifest {
+	m.Arguments, m.Command, m.HTTP, m.Secrets = nil, nil, nil, nil
+	return m
+}
+
 func orText(field *string, fallback string) {
 	if *field == "" {
 		*field = fallback

@@ -344,7 +344,7 @@ func observe(t *testing.T, in contract.Input, raw string) string {
 	var b strings.Builder
 	resource, action, bound := c.Cedar()
 	fmt.Fprintln(&b, c.Name(), c.Namespace(), c.Version(), c.ToolName(), c.Description(), c.RiskTier(), c.HumanApproval(), c.EffectKind(), resource, action, bound, c.Problems())
-	for _, part := range []any{c.Arguments(), c.Approval(), c.Execution(), c.Output(), c.InputSchema()} {
+	for _, part := range []any{c.Arguments(), c.Approval(), c.Execution(), c.Output(), c.InputSchema(), c.ArgumentEncoding()} {
 		text, err := json.Marshal(part)
 		if err != nil {
 			t.Fatal(err)

@@ -70,47 +70,67 @@ type kindSpec struct {
 // anyText are the constraints of every kind whose values are free texts.
 const anyText = canAllow | canMatch | canLimit
 
+// The kinds that share a specification, and those that stand alone. They are
+// never changed: each argument of each contract refers to one of them.
+var (
+	kindText    = &kindSpec{json: jsonString, applies: anyText | canScope | canDash, normalise: normaliseString}
+	kindRegex   = &kindSpec{json: jsonString, applies: anyText | canScope | canDash, normalise: normaliseString, needsPattern: true}
+	kindChoice  = &kindSpec{json: jsonString, applies: canAllow | canScope | canDash, normalise: normaliseEnum, needsAllowed: true}
+	kindFile    = &kindSpec{json: jsonString, applies: anyText | canDash, normalise: normalisePath}
+	kindOptions = &kindSpec{json: jsonString, applies: anyText | canDash, normalise: normaliseOptions}
+	kindLink    = &kindSpec{json: jsonString, applies: anyText | canScheme | canScope, normalise: normaliseURL, format: "uri"}
+	kindTarget  = &kindSpec{json: jsonString, applies: anyText | canScope, normalise: normaliseTarget}
+	kindAddress = &kindSpec{json: jsonString, applies: anyText | canScope, normalise: normaliseAddress}
+	kindRange   = &kindSpec{json: jsonString, applies: anyText | canScope, normalise: normaliseRange}
+	kindLength  = &kindSpec{json: jsonString, applies: canAllow | canBound, normalise: normaliseDuration}
+	kindWhole   = &kindSpec{json: jsonInteger, applies: canAllow | canBound | canDash}
+	kindNumeric = &kindSpec{json: jsonNumber, applies: canAllow | canBound | canDash}
+	kindTruth   = &kindSpec{json: jsonBoolean}
+	kindMap     = &kindSpec{json: jsonObject, applies: canSchema}
+	kindList    = &kindSpec{json: jsonArray, applies: canSchema}
+)
+
 // kindOf returns the built-in type of a name, or nil.
 func kindOf(name string) *kindSpec {
 	switch name {
 	case KindString:
-		return &kindSpec{json: jsonString, applies: anyText | canScope | canDash, normalise: normaliseString}
+		return kindText
 	case KindRegexMatch:
-		return &kindSpec{json: jsonString, applies: anyText | canScope | canDash, normalise: normaliseString, needsPattern: true}
+		return kindRegex
 	case KindEnum:
-		return &kindSpec{json: jsonString, applies: canAllow | canScope | canDash, normalise: normaliseEnum, needsAllowed: true}
+		return kindChoice
 	case KindPath, KindCredentialFile:
-		return &kindSpec{json: jsonString, applies: anyText | canDash, normalise: normalisePath}
+		return kindFile
 	case KindMSFOptions:
-		return &kindSpec{json: jsonString, applies: anyText | canDash, normalise: normaliseOptions}
+		return kindOptions
 	case KindURL:
-		return &kindSpec{json: jsonString, applies: anyText | canScheme | canScope, normalise: normaliseURL, format: "uri"}
+		return kindLink
+	case KindScopeTarget:
+		return kindTarget
+	case KindIPAddress:
+		return kindAddress
 	default:
 		return otherKind(name)
 	}
 }
 
-// otherKind is the part of [kindOf] for addresses, numbers and structures.
+// otherKind is the rest of [kindOf].
 func otherKind(name string) *kindSpec {
 	switch name {
-	case KindScopeTarget:
-		return &kindSpec{json: jsonString, applies: anyText | canScope, normalise: normaliseTarget}
-	case KindIPAddress:
-		return &kindSpec{json: jsonString, applies: anyText | canScope, normalise: normaliseAddress}
 	case KindCIDR:
-		return &kindSpec{json: jsonString, applies: anyText | canScope, normalise: normaliseRange}
+		return kindRange
 	case KindDuration:
-		return &kindSpec{json: jsonString, applies: canAllow | canBound, normalise: normaliseDuration}
+		return kindLength
 	case KindInteger, KindPort:
-		return &kindSpec{json: jsonInteger, applies: canAllow | canBound | canDash}
+		return kindWhole
 	case KindNumber:
-		return &kindSpec{json: jsonNumber, applies: canAllow | canBound | canDash}
+		return kindNumeric
 	case KindBoolean:
-		return &kindSpec{json: jsonBoolean}
+		return kindTruth
 	case KindObject:
-		return &kindSpec{json: jsonObject, applies: canSchema}
+		return kindMap
 	case KindArray:
-		return &kindSpec{json: jsonArray, applies: canSchema}
+		return kindList
 	default:
 		return nil
 	}

@@ -5,6 +5,7 @@ package contract
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/assent-dev/assent/snapshot"
@@ -177,15 +178,10 @@ func (a *argument) takeDefault(args *snapshot.Object, v *value) *snapshot.Error 
 // declare. Its name cannot be told, so that the position must do.
 func (c *Contract) unexpected(args *snapshot.Object) *snapshot.Error {
 	i := 0
-	for c.declares(args.Name(i)) {
+	for slices.ContainsFunc(c.args, func(a *argument) bool { return a.name == args.Name(i) }) {
 		i++
 	}
 	return refuse(snapshot.StageSchema, ReasonUnexpectedArgument, "/"+strconv.Itoa(i))
-}
-
-func (c *Contract) declares(name string) bool {
-	_, declared := c.index[name]
-	return declared
 }
 
 // checkScope holds the accepted values to the scope.

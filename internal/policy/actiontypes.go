@@ -16,10 +16,9 @@ import (
 // actionTypes is an action with what policies may read when it is asked for:
 // the union over the tools that share it.
 type actionTypes struct {
-	uid        types.EntityUID
-	tools      []*toolTypes
-	resources  []types.EntityType
-	invocation resolved.RecordType
+	uid       types.EntityUID
+	tools     []*toolTypes
+	resources []types.EntityType
 	// conflicts are arguments that the tools give different types.
 	conflicts []string
 	// key changes whenever a type changes.
@@ -32,15 +31,19 @@ func newActionTypes(uid types.EntityUID, tools []*toolTypes) *actionTypes {
 		a.resources = appendNew(a.resources, t.resource.Type)
 	}
 	slices.Sort(a.resources)
-	a.invocation = a.invocationType()
+	a.conflicts = a.findConflicts()
 	parts := []string{uid.String(), commaSeparated(a.resources), commaSeparated(a.conflicts)}
-	a.key = digest("policyAction", appendType(parts, a.invocation))
+	a.key = digest("policyAction", appendType(parts, a.invocationType()))
 	return a
 }
 
+// invocationType is the type of context.invocation. It is made when a policy is
+// validated, since the types of a thousand tools take more memory than the rest
+// of what is known of them.
 func (a *actionTypes) invocationType() resolved.RecordType {
 	text := resolved.Attribute{Type: resolved.StringType{}}
 	values, jsons, lengths, addresses := resolved.RecordType{}, resolved.RecordType{}, resolved.RecordType{}, resolved.RecordType{}
+	noAddress := a.noAddresses()
 	for name, f := range a.arguments() {
 		key := types.String(name)
 		if t, ok := f.shape.cedarType(); ok {
@@ -52,7 +55,7 @@ func (a *actionTypes) invocationType() resolved.RecordType {
 		if f.shape.kind == shapeSet {
 			lengths[key] = resolved.Attribute{Type: resolved.LongType{}, Optional: !f.required}
 		}
-		if a.isAddress(name) {
+		if !noAddress[name] {
 			addresses[key] = resolved.Attribute{Type: resolved.ExtensionType("ipaddr"), Optional: !f.required}
 		}
 	}
@@ -69,28 +72,35 @@ func (a *actionTypes) invocationType() resolved.RecordType {
 }
 
 // arguments is the union of the tools' arguments. Those with different types
-// become open, and conflicts.
+// become open.
 func (a *actionTypes) arguments() map[string]field {
 	union := toolFields(a.tools[0])
 	for _, t := range a.tools[1:] {
 		union = unionFields(union, toolFields(t))
 	}
+	return union
+}
+
+// findConflicts lists the arguments that are open because the tools give them
+// different types.
+func (a *actionTypes) findConflicts() []string {
+	var conflicts []string
+	union := a.arguments()
 	for _, name := range slices.Sorted(maps.Keys(union)) {
 		if _, ok := union[name].shape.cedarType(); !ok && a.typedBySome(name) {
-			a.conflicts = append(a.conflicts, name)
+			conflicts = append(conflicts, name)
 		}
 	}
-	return union
+	return conflicts
 }
 
 // typedBySome says whether a tool gives the argument a type.
 func (a *actionTypes) typedBySome(name string) bool {
 	return slices.ContainsFunc(a.tools, func(t *toolTypes) bool {
-		argument, ok := t.byName[name]
-		if ok {
-			_, ok = argument.shape.cedarType()
-		}
-		return ok
+		return slices.ContainsFunc(t.arguments, func(argument typedArgument) bool {
+			_, typed := argument.shape.cedarType()
+			return typed && argument.name == name
+		})
 	})
 }
 
@@ -102,14 +112,18 @@ func toolFields(t *toolTypes) map[string]field {
 	return fields
 }
 
-// isAddress says whether each tool that has the argument takes an address.
-func (a *actionTypes) isAddress(name string) bool {
+// noAddresses are the arguments that a tool takes as something else than an
+// address.
+func (a *actionTypes) noAddresses() map[string]bool {
+	others := map[string]bool{}
 	for _, t := range a.tools {
-		if argument, ok := t.byName[name]; ok && !argument.address {
-			return false
+		for _, argument := range t.arguments {
+			if !argument.address {
+				others[argument.name] = true
+			}
 		}
 	}
-	return true
+	return others
 }
 
 // resolvedType is the type of context.invocation.resolved. The vocabulary is

@@ -93,7 +93,7 @@ func (a *actionTypes) appliesTo(session resolved.RecordType) *resolved.AppliesTo
 		Principals: []types.EntityType{typeUser, typeServiceAccount},
 		Resources:  a.resources,
 		Context: resolved.RecordType{
-			"invocation":           {Type: a.invocation},
+			"invocation":           {Type: a.invocationType()},
 			"session":              {Type: session, Optional: true},
 			"has_human_approval":   {Type: resolved.BoolType{}},
 			"approved_fingerprint": {Type: resolved.StringType{}},

@@ -47,21 +47,30 @@ const (
 // argumentShape gives the shape of a declared argument.
 func argumentShape(a *Argument, asText bool) *shape {
 	if asText {
-		return &shape{kind: shapeString}
+		return textShape
 	}
 	switch a.Kind {
 	case "integer", "port":
-		return &shape{kind: shapeLong}
+		return longShape
 	case "number":
-		return &shape{kind: shapeDecimal}
+		return decimalShape
 	case "boolean":
-		return &shape{kind: shapeBool}
+		return boolShape
 	case "object", "array":
 		return schemaShape(a.Kind, a.Schema)
 	default:
-		return &shape{kind: shapeString}
+		return textShape
 	}
 }
+
+// The shapes without parts. Shapes are never changed, so that all arguments can
+// share them.
+var (
+	textShape    = &shape{kind: shapeString}
+	longShape    = &shape{kind: shapeLong}
+	decimalShape = &shape{kind: shapeDecimal}
+	boolShape    = &shape{kind: shapeBool}
+)
 
 // schemaShape derives a shape from a JSON Schema 2020-12. It takes from the
 // schema only what every valid value satisfies: type, properties, required,

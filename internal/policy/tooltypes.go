@@ -24,7 +24,6 @@ type toolTypes struct {
 	// arguments and mcp are in order of name.
 	arguments []typedArgument
 	mcp       *shape
-	byName    map[string]*typedArgument
 	// contract is context.invocation.contract, the same for each call.
 	contract types.Record
 }
@@ -37,7 +36,7 @@ type typedArgument struct {
 }
 
 func newToolTypes(tool *Tool) *toolTypes {
-	t := &toolTypes{tool: tool.clone(), byName: make(map[string]*typedArgument, len(tool.Arguments))}
+	t := &toolTypes{tool: tool.clone(), arguments: make([]typedArgument, 0, len(tool.Arguments))}
 	t.action, t.resource, t.problem = binding(tool)
 	for i := range tool.Arguments {
 		a := &tool.Arguments[i]
@@ -47,11 +46,10 @@ func newToolTypes(tool *Tool) *toolTypes {
 		})
 	}
 	slices.SortFunc(t.arguments, func(a, b typedArgument) int { return strings.Compare(a.name, b.name) })
-	for i := range t.arguments {
-		t.byName[t.arguments[i].name] = &t.arguments[i]
-	}
-	if len(t.byName) != len(t.arguments) {
-		t.problem = "two arguments have the same name; name each argument once"
+	for i := 1; i < len(t.arguments); i++ {
+		if t.arguments[i].name == t.arguments[i-1].name {
+			t.problem = "two arguments have the same name; name each argument once"
+		}
 	}
 	t.mcp = mcpShape(tool)
 	t.contract = types.NewRecord(types.RecordMap{

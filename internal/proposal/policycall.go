@@ -29,7 +29,7 @@ func PolicyTool(namespace string, c *contract.Contract) policy.Tool {
 	t := policy.Tool{
 		Namespace: namespace, Name: c.Name(), ToolName: c.ToolName(), Version: c.Version(),
 		ContractHash: c.Hash(), RiskTier: c.RiskTier(), HumanApproval: c.HumanApproval(),
-		EffectKind: c.EffectKind(), StringArguments: c.Manifest().ArgumentEncoding == string(v1alpha1.EncodingString),
+		EffectKind: c.EffectKind(), StringArguments: c.ArgumentEncoding() == contract.EncodingString,
 	}
 	if resource, action, ok := c.Cedar(); ok {
 		t.CedarResource, t.CedarAction = resource, action
@@ -39,20 +39,19 @@ func PolicyTool(namespace string, c *contract.Contract) policy.Tool {
 		byName[a.Name] = a
 		t.Arguments = append(t.Arguments, policyArgument(a.Name, a))
 	}
-	t.MCPArguments, t.MCPConstants = mcpArguments(c.Manifest().MCP, byName, t.Arguments)
+	if mapped, isMCP := c.MCPArguments(); isMCP {
+		t.MCPArguments, t.MCPConstants = mcpArguments(mapped, byName, t.Arguments)
+	}
 	return t
 }
 
 // mcpArguments are the arguments of the server's tool under its own names, and
 // what the contract itself says there.
-func mcpArguments(m *contract.MCPTemplate, byName map[string]contract.ArgumentInfo, own []policy.Argument) (arguments []policy.Argument, constants []policy.Constant) {
-	if m == nil {
-		return nil, nil
-	}
-	if len(m.Arguments) == 0 {
+func mcpArguments(mapped []contract.MCPArgument, byName map[string]contract.ArgumentInfo, own []policy.Argument) (arguments []policy.Argument, constants []policy.Constant) {
+	if len(mapped) == 0 {
 		return own, nil
 	}
-	for _, a := range m.Arguments {
+	for _, a := range mapped {
 		if a.Value != nil {
 			constants = append(constants, policy.Constant{Name: a.Name, JSON: *a.Value})
 		} else if info, ok := byName[a.Argument]; ok {
