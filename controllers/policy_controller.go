@@ -29,6 +29,8 @@ type PolicyReconciler struct {
 	*Config
 	// Limits bound texts and sets; a limit that is not positive is the default.
 	Limits policy.Limits
+	// Compile reads one object; nil is [policy.Compile].
+	Compile func(policy.Source, policy.Limits) (*policy.Compiled, []policy.Problem)
 
 	// change is held from reading the objects until what was made of them is in
 	// force: loading at the start and a first reconciliation happen at once, and
@@ -176,11 +178,8 @@ func (r *PolicyReconciler) rebuild(ctx context.Context, set *policy.Set, namespa
 	if err != nil {
 		return nil, nil, err
 	}
-	made := versions{}
-	var compiled []*policy.Compiled
+	made, compiled := versions{}, r.compile(set, namespace, objects)
 	for _, o := range objects {
-		one, _ := policy.Compile(proposal.PolicySource(o.namespace, o.object.GetName(), o.spec), r.Limits)
-		compiled = append(compiled, one)
 		made[o.object.GetUID()] = o.object.GetGeneration()
 	}
 	if set, err = set.WithNamespace(namespace, compiled...); err != nil {
@@ -194,6 +193,27 @@ func (r *PolicyReconciler) rebuild(ctx context.Context, set *policy.Set, namespa
 		return nil, nil, err
 	}
 	return set.WithTools(namespace, tools), made, nil
+}
+
+// compile reads the objects that the set in force was not made of.
+func (r *PolicyReconciler) compile(set *policy.Set, namespace string, objects []policyObject) []*policy.Compiled {
+	known := map[policy.Key]*policy.Compiled{}
+	for _, c := range set.Sources(namespace) {
+		known[c.Key()] = c
+	}
+	read := r.Compile
+	if read == nil {
+		read = policy.Compile
+	}
+	compiled := make([]*policy.Compiled, 0, len(objects))
+	for _, o := range objects {
+		one := known[policy.Key{Namespace: namespace, Name: o.object.GetName()}]
+		if one == nil || !r.knows(namespace, o.object) {
+			one, _ = read(proposal.PolicySource(o.namespace, o.object.GetName(), o.spec), r.Limits)
+		}
+		compiled = append(compiled, one)
+	}
+	return compiled
 }
 
 // tools are the contracts in force. A manifest that does not compile has no

@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/assent-dev/assent/internal/policy"
 )
 
 // options are the operator's flags. Defaults suit the chart.
@@ -35,6 +37,7 @@ type options struct {
 	allowImageTags     bool
 	maxReceiptLifetime time.Duration
 	maxPending         int
+	maxPolicyObjects   int
 	startDeadline      time.Duration
 	retention          time.Duration
 	auditTimeout       time.Duration
@@ -72,6 +75,7 @@ func parseOptions(args []string) (*options, error) {
 	f.BoolVar(&o.allowImageTags, "allow-image-tags", false, "Accept command images by tag. Another program can then run under the same contract.")
 	f.DurationVar(&o.maxReceiptLifetime, "max-receipt-lifetime", 15*time.Minute, "Upper bound of the lifetime of approval receipts.")
 	f.IntVar(&o.maxPending, "max-pending", 100, "How many proposals of one requester may be open at once.")
+	f.IntVar(&o.maxPolicyObjects, "max-policy-objects", policy.DefaultObjects, "How many ToolPolicies one namespace may have, and how many ClusterToolPolicies the cluster. With more, no call is permitted there.")
 	f.DurationVar(&o.startDeadline, "start-deadline", 10*time.Minute, "How long a granted call may take until its runner fetches it.")
 	f.DurationVar(&o.retention, "retention", 24*time.Hour, "How long ended calls are kept where their manifest does not say.")
 	f.DurationVar(&o.auditTimeout, "audit-timeout", 10*time.Second, "How long an audit record may take to become durable.")

@@ -214,7 +214,7 @@ func (op *operator) wireWebhooks() error {
 }
 
 func (op *operator) wireControllers(shared *controllers.Config) error {
-	policies := &controllers.PolicyReconciler{Config: shared}
+	policies := &controllers.PolicyReconciler{Config: shared, Limits: policy.Limits{Objects: op.options.maxPolicyObjects}}
 	shared.Behind = policies.Behind
 	for _, c := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		policies,

@@ -20,6 +20,8 @@ type offlineOptions struct {
 	namespace   string
 	runnerImage string
 	allowTags   bool
+	// policyObjects bounds the policies of a namespace, and of the cluster.
+	policyObjects int
 }
 
 // offline is a namespace made of files: contracts and policies as the operator
@@ -30,6 +32,7 @@ type offline struct {
 	contracts map[string]*contract.Contract // by name of the manifest
 	broken    map[string]error              // manifests that do not compile
 	names     []string                      // of contracts, sorted
+	limits    policy.Limits
 	set       *policy.Set
 }
 
@@ -40,7 +43,10 @@ func (o *offlineOptions) load(streams Streams) (*offline, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &offline{documents: d, namespace: o.namespace, contracts: map[string]*contract.Contract{}, broken: map[string]error{}}
+	w := &offline{
+		documents: d, namespace: o.namespace, contracts: map[string]*contract.Contract{}, broken: map[string]error{},
+		limits: policy.Limits{Objects: o.policyObjects},
+	}
 	d.keep(o.namespace)
 	for i := range d.Manifests {
 		m := &d.Manifests[i]
@@ -78,10 +84,10 @@ func (w *offline) loadPolicies() error {
 	}
 	compiled := make([]*policy.Compiled, 0, len(sources))
 	for _, source := range sources {
-		c, _ := policy.Compile(source, policy.DefaultLimits())
+		c, _ := policy.Compile(source, w.limits)
 		compiled = append(compiled, c)
 	}
-	set, err := policy.NewSet(policy.DefaultLimits(), compiled...)
+	set, err := policy.NewSet(w.limits, compiled...)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (o *simulateOptions) before(w *offline, streams Streams) (*policy.Set, erro
 	d.keep(w.namespace)
 	base := &offline{
 		documents: &documents{Policies: d.Policies, ClusterPolicies: d.ClusterPolicies},
-		namespace: w.namespace, contracts: w.contracts, names: w.names,
+		namespace: w.namespace, contracts: w.contracts, names: w.names, limits: w.limits,
 	}
 	if err := base.loadPolicies(); err != nil {
 		return nil, fmt.Errorf("reading the baseline: %w", err)

@@ -76,6 +76,8 @@ func (o *offlineOptions) flags(c *cobra.Command, to *offlineOptions) {
 	f.StringVar(&to.runnerImage, "runner-image", "",
 		"image of the runner, by digest, as the operator is configured; without it hashes differ from the cluster's")
 	f.BoolVar(&to.allowTags, "allow-image-tags", false, "accept command images without a digest")
+	f.IntVar(&to.policyObjects, "max-policy-objects", policy.DefaultObjects,
+		"how many policy objects the namespace, and the cluster, may have, as the operator is configured")
 }
 
 func (o *simulateOptions) run(streams Streams) error {

@@ -73,6 +73,7 @@ func TestOperator_GetsTheFlagsItIsDocumentedWith(t *testing.T) {
 	for name, tc := range map[string]struct{ settings, more []string }{
 		"by default":               {nil, nil},
 		"with image tags accepted": {[]string{"allowImageTags=true"}, []string{"--allow-image-tags"}},
+		"with more policies":       {[]string{"maxPolicyObjects=1000000"}, []string{"--max-policy-objects=1000000"}},
 		"with a flag of the user":  {[]string{"extraArgs={--v=2}"}, []string{"--v=2"}},
 		"with a collector":         {[]string{"tracing.endpoint=http://collector:4318"}, []string{"--otlp-endpoint=http://collector:4318"}},
 	} {
@@ -195,6 +196,7 @@ func TestChart_RefusesUnsafeValues(t *testing.T) {
 		"an existing claim without its name":       {[]string{"audit.persistence.type=existingClaim"}, "at '/audit/persistence/existingClaim'"},
 		"a value that does not exist":              {[]string{"replicas=2"}, "additional properties 'replicas' not allowed"},
 		"a webhook that waits longer than allowed": {[]string{"webhook.timeoutSeconds=31"}, "at '/webhook/timeoutSeconds'"},
+		"no policies at all":                       {[]string{"maxPolicyObjects=0"}, "at '/maxPolicyObjects'"},
 		"a further argument that is not a flag":    {[]string{"extraArgs={serve}"}, "at '/extraArgs/0'"},
 		"a collector with a password in its URL":   {[]string{"tracing.endpoint=http://u:p@collector:4318"}, "at '/tracing/endpoint'"},
 		"a variable that is not of OpenTelemetry":  {[]string{"tracing.env[0].name=LD_PRELOAD", "tracing.env[0].value=x"}, "at '/tracing/env/0/name'"},
