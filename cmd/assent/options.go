@@ -106,6 +106,9 @@ func (o *options) check() error {
 			return fmt.Errorf("--%s must be a port, from 1 to %d", flagName, math.MaxUint16)
 		}
 	}
+	if o.maxPolicyObjects < 1 {
+		return errors.New("--max-policy-objects must be at least 1")
+	}
 	return nil
 }
 

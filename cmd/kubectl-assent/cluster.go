@@ -33,12 +33,18 @@ type clusterFlags struct {
 }
 
 func (c *clusterFlags) add(f *pflag.FlagSet) {
+	c.addConnection(f)
+	f.StringVarP(&c.overrides.Context.Namespace, "namespace", "n", "", "namespace; otherwise the context's")
+	f.StringVarP(&c.output, "output", "o", "", "output format: json, or nothing for text")
+}
+
+// addConnection adds what a command needs that has its own way with namespaces
+// and output.
+func (c *clusterFlags) addConnection(f *pflag.FlagSet) {
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "path of the kubeconfig file; otherwise KUBECONFIG, ~/.kube/config or the Pod's own account")
 	f.StringVar(&c.overrides.CurrentContext, "context", "", "context of the kubeconfig file")
-	f.StringVarP(&c.overrides.Context.Namespace, "namespace", "n", "", "namespace; otherwise the context's")
 	f.StringVar(&c.overrides.AuthInfo.Impersonate, "as", "", "username to act as")
 	f.StringArrayVar(&c.overrides.AuthInfo.ImpersonateGroups, "as-group", nil, "group to act in, together with --as")
-	f.StringVarP(&c.output, "output", "o", "", "output format: json, or nothing for text")
 }
 
 // cluster is a connection with the namespace that names are looked up in.

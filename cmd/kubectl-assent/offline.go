@@ -33,7 +33,10 @@ type offline struct {
 	broken    map[string]error              // manifests that do not compile
 	names     []string                      // of contracts, sorted
 	limits    policy.Limits
-	set       *policy.Set
+	// hashes are those that the operator gave to contracts, by name of the
+	// manifest: the image of its runner is part of them.
+	hashes map[string]string
+	set    *policy.Set
 }
 
 // load reads the files. Objects without a namespace belong to the namespace
@@ -43,13 +46,21 @@ func (o *offlineOptions) load(streams Streams) (*offline, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.keep(o.namespace)
+	return o.assemble(d)
+}
+
+// assemble makes contracts and policies of documents.
+func (o *offlineOptions) assemble(d *documents) (*offline, error) {
 	w := &offline{
 		documents: d, namespace: o.namespace, contracts: map[string]*contract.Contract{}, broken: map[string]error{},
-		limits: policy.Limits{Objects: o.policyObjects},
+		limits: policy.Limits{Objects: o.policyObjects}, hashes: map[string]string{},
 	}
-	d.keep(o.namespace)
 	for i := range d.Manifests {
 		m := &d.Manifests[i]
+		if m.UID != "" && m.Status.ObservedGeneration == m.Generation {
+			w.hashes[m.Name] = m.Status.ContractHash
+		}
 		c, err := o.compile(d, i)
 		if err != nil {
 			w.broken[m.Name] = err
@@ -99,9 +110,16 @@ func (w *offline) loadPolicies() error {
 func (w *offline) tools() []policy.Tool {
 	tools := make([]policy.Tool, 0, len(w.names))
 	for _, name := range w.names {
-		tools = append(tools, proposal.PolicyTool(w.namespace, w.contracts[name]))
+		tool := proposal.PolicyTool(w.namespace, w.contracts[name])
+		tool.ContractHash = w.hash(w.contracts[name])
+		tools = append(tools, tool)
 	}
 	return tools
+}
+
+// hash is the contract's hash as the operator has it, or as it is here.
+func (w *offline) hash(c *contract.Contract) string {
+	return cmp.Or(w.hashes[c.Name()], c.Hash())
 }
 
 // contract finds the contract of a tool.
@@ -138,6 +156,7 @@ func (d *documents) keep(namespace string) {
 // namespaced is a pointer to an object with a namespace.
 type namespaced[T any] interface {
 	*T
+	GetName() string
 	GetNamespace() string
 	SetNamespace(string)
 }

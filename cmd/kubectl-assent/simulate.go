@@ -25,6 +25,11 @@ type simulateOptions struct {
 	replay   bool
 	baseline []string
 	output   string
+
+	// fromCluster replays the calls of a namespace of a cluster.
+	fromCluster bool
+	without     []string
+	cluster     clusterFlags
 }
 
 // callOptions describe one call.
@@ -45,12 +50,21 @@ func newSimulateCommand(streams Streams) *cobra.Command {
 			"operator's own code, from ToolManifest, ArgumentType, ToolScope, ToolPolicy and ClusterToolPolicy documents.\n" +
 			"The exit code is 2 for Deny and for arguments that are refused.\n\n" +
 			"With --replay it asks about ToolProposals among the documents instead, and tells which of the decisions that\n" +
-			"were made on them would change. With --baseline the comparison is with other policy files.",
+			"were made on them would change. With --baseline the comparison is with other policy files.\n\n" +
+			"With --from-cluster it reads tools, policies, sessions and calls of the namespace from the cluster, and tells what\n" +
+			"would become of the calls there if the files were applied, compared with the policies in force. It writes nothing.",
 		Example: "  kubectl assent simulate -f deploy/ --tool pay --arguments call.json --user alice --group staff\n" +
-			"  kubectl get toolproposals -n shop -o yaml | kubectl assent simulate -n shop -f deploy/ -f - --replay",
-		RunE: func(_ *cobra.Command, args []string) error {
+			"  kubectl get toolproposals -n shop -o yaml | kubectl assent simulate -n shop -f deploy/ -f - --replay\n" +
+			"  kubectl assent simulate --from-cluster -n shop -f drafts/ -o text",
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.files = append(o.files, args...)
-			return o.run(streams)
+			if !o.fromCluster {
+				return o.run(streams)
+			}
+			if cmd.Flags().Changed("namespace") {
+				o.cluster.overrides.Context.Namespace = o.namespace
+			}
+			return o.runOnCluster(cmd.Context(), streams)
 		},
 	}
 	o.flags(c, &o.offlineOptions)
@@ -64,7 +78,13 @@ func newSimulateCommand(streams Streams) *cobra.Command {
 		"name of somebody who approves; can be given several times. Whether they may, and their groups, is not checked")
 	f.BoolVar(&o.replay, "replay", false, "ask about the ToolProposals among the documents")
 	f.StringArrayVar(&o.baseline, "baseline", nil, "with --replay: policy files to compare with, in place of what was decided")
+	f.BoolVar(&o.fromCluster, "from-cluster", false, "ask about the ToolProposals of a namespace of the cluster, as if the files were applied there")
+	f.StringArrayVar(&o.without, "without", nil, "with --from-cluster: policy object to leave out, NAMESPACE/NAME, or /NAME for a ClusterToolPolicy")
 	f.StringVarP(&o.output, "output", "o", "json", "output format: json or text")
+	o.cluster.addConnection(f)
+	for _, other := range []string{"tool", "arguments", "user", "group", "session-context", "approved-by", "baseline"} {
+		c.MarkFlagsMutuallyExclusive("from-cluster", other)
+	}
 	return c
 }
 
@@ -80,9 +100,16 @@ func (o *offlineOptions) flags(c *cobra.Command, to *offlineOptions) {
 		"how many policy objects the namespace, and the cluster, may have, as the operator is configured")
 }
 
-func (o *simulateOptions) run(streams Streams) error {
+func (o *simulateOptions) checkOutput() error {
 	if o.output != "json" && o.output != "text" {
 		return fmt.Errorf("output format must be json or text, not %q", o.output)
+	}
+	return nil
+}
+
+func (o *simulateOptions) run(streams Streams) error {
+	if err := o.checkOutput(); err != nil {
+		return err
 	}
 	if len(o.files) == 0 {
 		return errors.New("no files: name them with -f")
@@ -91,10 +118,14 @@ func (o *simulateOptions) run(streams Streams) error {
 	if err != nil {
 		return err
 	}
-	if o.replay {
-		return o.replayAll(w, streams)
+	if !o.replay {
+		return o.decide(w, streams)
 	}
-	return o.decide(w, streams)
+	before, err := o.before(w, streams)
+	if err != nil {
+		return err
+	}
+	return o.replayAll(w, before, streams)
 }
 
 func (o *simulateOptions) decide(w *offline, streams Streams) error {

@@ -427,7 +427,7 @@ func TestSimulate_ReplaysStoredCalls(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil {
 		t.Fatal(err)
 	}
-	wantFirst := replayed{Proposal: "approved", Tool: "refund", Before: "Allow", After: "Allow", Reason: "Permitted", Policies: []string{"default/p#1"}}
+	wantFirst := replayed{Proposal: "approved", Tool: "refund", Decided: "Allow", Before: "Allow", After: "Allow", Reason: "Permitted", Policies: []string{"default/p#1"}}
 	if diff := cmp.Diff(wantFirst, first); diff != "" || len(lines) != 4 {
 		t.Errorf("against a baseline (-want +got):\n%s\n%s", diff, r.out)
 	}
