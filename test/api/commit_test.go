@@ -154,7 +154,7 @@ func (f *fixture) jobTemplateOf(p *v1alpha1.ToolProposal) *batchv1.Job {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	j, err := f.shared.Settings().ForCall(p, seal.SealID, effect, *c.Manifest().Execution, f.namespace)
+	j, err := f.shared.Settings().ForCall(p, seal.SealID, effect, c.ExecutionSpec(), f.namespace)
 	if err != nil {
 		f.t.Fatal(err)
 	}
