@@ -29,11 +29,15 @@ func (f *fields) require(ok bool, field, rule string) {
 }
 
 func (f *fields) name(field, v string) {
-	f.require(v != "" && len(v) <= maxNameBytes, field, fmt.Sprintf("must have 1 to %d bytes", maxNameBytes))
+	if v == "" || len(v) > maxNameBytes {
+		f.fail(field, fmt.Sprintf("must have 1 to %d bytes", maxNameBytes))
+	}
 }
 
 func (f *fields) optionalName(field, v string) {
-	f.require(len(v) <= maxNameBytes, field, fmt.Sprintf("must have at most %d bytes", maxNameBytes))
+	if len(v) > maxNameBytes {
+		f.fail(field, fmt.Sprintf("must have at most %d bytes", maxNameBytes))
+	}
 }
 
 func (f *fields) sha256(field, v string) {

@@ -4,13 +4,13 @@
 package attest
 
 import (
-	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/assent-dev/assent/snapshot"
@@ -23,6 +23,9 @@ const maxEffectBytes = 4 << 20
 // ErrEffectNotCanonical is returned for an effect that is no JSON object in
 // RFC 8785 form.
 var ErrEffectNotCanonical = errors.New("effect must be the canonical JSON text (RFC 8785) of an object")
+
+// ErrNotText is returned for a name that is not UTF-8.
+var ErrNotText = errors.New("fingerprint: namespace, contract name and contract version must be UTF-8")
 
 // Fingerprint returns the identity of a prepared call, which is what a person
 // approves: the lower-case hex SHA-256 of the RFC 8785 text of
@@ -43,34 +46,39 @@ func Fingerprint(proposalHash, namespace string, c ContractRef, effectCanonicalJ
 	if f.err != nil {
 		return "", fmt.Errorf("fingerprint: %w", f.err)
 	}
-	effect, err := decodeEffect(effectCanonicalJSON)
-	if err != nil {
+	if err := checkEffect(effectCanonicalJSON); err != nil {
 		return "", fmt.Errorf("fingerprint: %w", err)
 	}
-	return snapshot.Hash("fingerprint", map[string]any{
-		"proposalHash": proposalHash,
-		"namespace":    namespace,
-		"contract":     map[string]any{"name": c.Name, "version": c.Version, "hash": c.Hash},
-		"effect":       effect,
-	})
+	// Members in canonical order around parts that are canonical text already.
+	text := make([]byte, 0, len(effectCanonicalJSON)+len(namespace)+len(c.Name)+len(c.Version)+320)
+	text = append(text, `{"contract":{"hash":"`+c.Hash+`","name":`...)
+	text, errName := jsontext.AppendQuote(text, c.Name)
+	text = append(text, `,"version":`...)
+	text, errVersion := jsontext.AppendQuote(text, c.Version)
+	text = append(text, `},"effect":`...)
+	text = append(text, effectCanonicalJSON...)
+	text = append(text, `,"kind":"fingerprint","namespace":`...)
+	text, errNamespace := jsontext.AppendQuote(text, namespace)
+	text = append(text, `,"proposalHash":"`+proposalHash+`","v":1}`...)
+	if errName != nil || errVersion != nil || errNamespace != nil {
+		return "", ErrNotText
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
 }
 
-// decodeEffect accepts a text only when it is already canonical. That also
+// checkEffect accepts a text only when it is already canonical. That also
 // excludes number tokens that Go would read as another number: their canonical
 // form is a different text.
-func decodeEffect(text string) (map[string]any, error) {
+func checkEffect(text string) error {
 	if len(text) > maxEffectBytes {
-		return nil, fmt.Errorf("effect is longer than %d bytes", maxEffectBytes)
+		return fmt.Errorf("effect is longer than %d bytes", maxEffectBytes)
 	}
-	canonical := jsontext.Value(text).Clone()
-	if canonical.Canonicalize() != nil || !bytes.Equal(canonical, []byte(text)) {
-		return nil, ErrEffectNotCanonical
+	canonical := jsontext.Value(text)
+	if canonical.Canonicalize() != nil || string(canonical) != text || canonical.Kind() != jsontext.KindBeginObject {
+		return ErrEffectNotCanonical
 	}
-	var effect map[string]any
-	if json.Unmarshal(canonical, &effect) != nil || effect == nil {
-		return nil, ErrEffectNotCanonical
-	}
-	return effect, nil
+	return nil
 }
 
 // Binding is the situation in which a call was asked for. Its hash is carried

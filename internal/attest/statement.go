@@ -4,46 +4,12 @@
 package attest
 
 import (
-	"bytes"
 	"crypto/ed25519"
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 )
-
-// statement is an in-toto Statement v1. The predicate stays text here, so that
-// one function reads statements of every kind.
-type statement struct {
-	Type          string         `json:"_type"`
-	Subject       []subject      `json:"subject"`
-	PredicateType string         `json:"predicateType"`
-	Predicate     jsontext.Value `json:"predicate"`
-}
-
-type subject struct {
-	Name   string `json:"name"`
-	Digest digest `json:"digest"`
-}
-
-type digest struct {
-	SHA256 string `json:"sha256"`
-}
-
-type envelope struct {
-	Payload     string      `json:"payload"`
-	PayloadType string      `json:"payloadType"`
-	Signatures  []signature `json:"signatures"`
-}
-
-type signature struct {
-	KeyID string `json:"keyid"`
-	Sig   string `json:"sig"`
-}
 
 // predicate is implemented by the structures of this package. It ties a Go
 // type to its kind and its fingerprint to the subject, so that neither side
@@ -119,41 +85,6 @@ func checkSubject(kind PayloadKind, name, sha256Hex string, value any) error {
 	return p.check()
 }
 
-// statementText is the only form in which a statement is accepted: RFC 8785
-// text around a predicate that is RFC 8785 text itself. The name must be valid
-// UTF-8 and the digest hex.
-func statementText(kind PayloadKind, name, sha256Hex string, predicateText []byte) []byte {
-	b := make([]byte, 0, len(predicateText)+len(name)+320)
-	b = append(b, `{"_type":"`+statementType+`","predicate":`...)
-	b = append(b, predicateText...)
-	b = append(b, `,"predicateType":"`...)
-	b = append(b, kind.PredicateType()...)
-	b = append(b, `","subject":[{"digest":{"sha256":"`...)
-	b = append(b, sha256Hex...)
-	b = append(b, `"},"name":`...)
-	// It fails for text that is not UTF-8 only.
-	b, _ = jsontext.AppendQuote(b, name)
-	return append(b, `}]}`...)
-}
-
-// envelopeText is the only form in which an envelope is accepted: RFC 8785
-// text with exactly one signature. All parts are plain ASCII without
-// characters that JSON escapes.
-func envelopeText(kind PayloadKind, payload []byte, keyID string, sig []byte) string {
-	var b strings.Builder
-	b.Grow(len(payload)*4/3 + 320)
-	b.WriteString(`{"payload":"`)
-	b.WriteString(base64.StdEncoding.EncodeToString(payload))
-	b.WriteString(`","payloadType":"`)
-	b.WriteString(kind.PayloadType())
-	b.WriteString(`","signatures":[{"keyid":"`)
-	b.WriteString(keyID)
-	b.WriteString(`","sig":"`)
-	b.WriteString(base64.StdEncoding.EncodeToString(sig))
-	b.WriteString(`"}]}`)
-	return b.String()
-}
-
 // Verify checks an envelope made by [Keyring.Sign] and reads its predicate
 // into predicateOut, a pointer to a structure. It accepts only a statement of
 // exactly this kind about exactly wantSubjectSHA256, signed by a key of the
@@ -179,60 +110,37 @@ func (k *Keyring) open(kind PayloadKind, text string, want *string, out any) (Su
 	if err != nil {
 		return Subject{}, err
 	}
-	var st statement
-	if err := parse(string(kind), payload, kind.MaxBytes(), &st); err != nil {
-		return Subject{}, err
+	predicateText, found, ok := cutStatement(kind, payload)
+	if !ok {
+		return Subject{}, whyNoStatement(kind, payload)
 	}
-	if st.Type != statementType || st.PredicateType != kind.PredicateType() {
-		return Subject{}, &VerifyError{ReasonWrongType, string(kind), "the payload is another type of statement"}
-	}
-	if len(st.Subject) != 1 || !isHex(st.Subject[0].Digest.SHA256, 64) {
-		return Subject{}, &VerifyError{ReasonMalformed, string(kind), "the statement must have one subject with one SHA-256 digest"}
-	}
-	if !bytes.Equal(statementText(kind, st.Subject[0].Name, st.Subject[0].Digest.SHA256, st.Predicate), payload) {
-		return Subject{}, notCanonical(string(kind))
-	}
-	found := Subject{Name: st.Subject[0].Name, SHA256: st.Subject[0].Digest.SHA256, KeyID: keyID}
+	found.KeyID = keyID
 	if want != nil && found.SHA256 != *want {
 		return Subject{}, &VerifyError{ReasonWrongSubject, string(kind), "the statement is about another call"}
 	}
-	if err := openPredicate(kind, st, out); err != nil {
+	if err := openPredicate(kind, predicateText, found.SHA256, out); err != nil {
 		return Subject{}, err
 	}
 	return found, nil
 }
 
 func (k *Keyring) openEnvelope(kind PayloadKind, text string) (payload []byte, keyID string, err error) {
-	var e envelope
-	if err := parse(string(kind), []byte(text), kind.MaxBytes(), &e); err != nil {
-		return nil, "", err
-	}
-	if e.PayloadType != kind.PayloadType() {
-		return nil, "", &VerifyError{ReasonWrongType, string(kind), "the envelope has another payload type"}
-	}
-	if len(e.Signatures) != 1 {
-		return nil, "", &VerifyError{ReasonMalformed, string(kind), "the envelope must have exactly one signature"}
-	}
-	payload, errPayload := base64.StdEncoding.DecodeString(e.Payload)
-	sig, errSig := base64.StdEncoding.DecodeString(e.Signatures[0].Sig)
-	keyID = e.Signatures[0].KeyID
-	// The base64 decoder skips line breaks and unused bits; comparing texts
-	// leaves one spelling for each envelope.
-	if errPayload != nil || errSig != nil || !isHex(keyID, 64) || envelopeText(kind, payload, keyID, sig) != text {
-		return nil, "", &VerifyError{ReasonMalformed, string(kind), "payload, key ID or signature is not in canonical form"}
+	payload, keyID, sig, ok := cutEnvelope(kind, text)
+	if !ok {
+		return nil, "", whyNoEnvelope(kind, text)
 	}
 	public, ok := k.public[keyID]
 	if !ok {
 		return nil, "", &VerifyError{ReasonUnknownKey, string(kind), "signed with a key that is not trusted here; check the published public keys"}
 	}
-	if !ed25519.Verify(public, dsse.PAE(e.PayloadType, payload), sig) {
+	if !ed25519.Verify(public, dsse.PAE(kind.PayloadType(), payload), sig) {
 		return nil, "", &VerifyError{ReasonBadSignature, string(kind), "the signature does not match the content"}
 	}
 	return payload, keyID, nil
 }
 
-func openPredicate(kind PayloadKind, st statement, out any) error {
-	return decodeChecked(string(kind), st.Predicate, kind.MaxBytes(), out, func(decoded any) error {
+func openPredicate(kind PayloadKind, text []byte, subjectSHA256 string, out any) error {
+	return decodeChecked(string(kind), text, kind.MaxBytes(), out, func(decoded any) error {
 		p, ok := decoded.(predicate)
 		if !ok {
 			return nil
@@ -240,7 +148,7 @@ func openPredicate(kind PayloadKind, st statement, out any) error {
 		if p.payloadKind() != kind {
 			return &VerifyError{ReasonWrongType, string(kind), "the caller expects a predicate of another kind"}
 		}
-		if p.subjectDigest() != st.Subject[0].Digest.SHA256 {
+		if p.subjectDigest() != subjectSHA256 {
 			return &VerifyError{ReasonWrongSubject, string(kind), "the fingerprint inside differs from the subject"}
 		}
 		if err := p.check(); err != nil {
@@ -252,9 +160,10 @@ func openPredicate(kind PayloadKind, st statement, out any) error {
 
 // isHex reports whether s is n lower-case hexadecimal digits.
 func isHex(s string, n int) bool {
-	if len(s) != n || strings.ToLower(s) != s {
-		return false
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
 	}
-	_, err := hex.DecodeString(s)
-	return err == nil
+	return len(s) == n
 }

@@ -176,6 +176,10 @@ func TestVerify_RefusesPayloads(t *testing.T) {
 		"a predicate that is no object": {func(string) string {
 			return `{"_type":"https://in-toto.io/Statement/v1","predicate":[],"predicateType":"https://assent.dev/receipt-seal/v1alpha1","subject":[{"digest":{"sha256":"` + fp + `"},"name":"r"}]}`
 		}, attest.ReasonMalformed},
+		"a statement cut off in its subject": {func(s string) string {
+			return s[:strings.Index(s, `"digest":{"sha256":"`)+40]
+		}, attest.ReasonMalformed},
+		"an escape that the name does not need":  {replace(`"name":"r"`, `"name":"\u0072"`), attest.ReasonMalformed},
 		"a payload that is not JSON":             {func(string) string { return "receipt" }, attest.ReasonMalformed},
 		"an expiry that is not after the issue":  {replace(`"expiresAt":"2026-03-04T05:21:07Z"`, `"expiresAt":"2026-03-04T05:06:07Z"`), attest.ReasonMalformed},
 		"the payload unchanged, as the control":  {func(s string) string { return s }, ""},

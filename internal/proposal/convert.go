@@ -105,22 +105,31 @@ func effectFrom(canonical string) (v1alpha1.Effect, error) {
 // EffectJSON returns the canonical text of a stored effect, which is what the
 // fingerprint was computed from.
 func EffectJSON(e v1alpha1.Effect) (string, error) {
-	effect, err := Effect(e)
-	if err != nil {
-		return "", err
-	}
-	return contract.EncodeEffect(effect)
+	_, text, err := decodeEffect(e)
+	return text, err
 }
 
 // Effect maps a stored effect to the domain's.
 func Effect(e v1alpha1.Effect) (contract.Effect, error) {
-	return convert(e, func(raw []byte) (contract.Effect, error) {
+	effect, _, err := decodeEffect(e)
+	return effect, err
+}
+
+// decodeEffect returns the effect with its canonical text: reading accepts no
+// other text than writing would make of the result.
+func decodeEffect(e v1alpha1.Effect) (effect contract.Effect, canonical string, err error) {
+	effect, err = convert(e, func(raw []byte) (contract.Effect, error) {
 		text := jsontext.Value(raw)
 		if err := text.Canonicalize(); err != nil {
 			return contract.Effect{}, fmt.Errorf("canonicalising the effect: %w", err)
 		}
-		return contract.DecodeEffect(string(text))
+		canonical = string(text)
+		return contract.DecodeEffect(canonical)
 	})
+	if err != nil {
+		return contract.Effect{}, "", err
+	}
+	return effect, canonical, nil
 }
 
 // IdentityOf maps the user of an admission request. Groups and extras are

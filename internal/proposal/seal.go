@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
@@ -138,22 +139,18 @@ func VerifySeal(k *attest.Keyring, p *v1alpha1.ToolProposal) (*attest.ProposalSe
 	return &got, checkAge(p.CreationTimestamp, got.IssuedAt)
 }
 
-// sameStatement compares canonical texts, so that a member added to the
-// statement later takes part without being named here.
+// sameStatement compares every member, so that one that is added later takes
+// part without being named here.
 func sameStatement(want, got any) error {
-	w, err := attest.Encode(want)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnsealed, err)
-	}
-	g, err := attest.Encode(got)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnsealed, err)
-	}
-	if string(w) != string(g) {
+	if !statements.DeepEqual(want, got) {
 		return fmt.Errorf("%w: the object differs from what was sealed", ErrUnsealed)
 	}
 	return nil
 }
+
+// statements compares as canonical text would: an instant is the same in every
+// zone, and what is empty is the same as what is absent.
+var statements = conversion.EqualitiesOrDie(time.Time.Equal)
 
 func checkAge(created metav1.Time, issued time.Time) error {
 	if d := created.Sub(issued); d > AcceptanceWindow || d < -AcceptanceWindow {
@@ -169,10 +166,7 @@ func checkHashes(p *v1alpha1.ToolProposal) error {
 		return fmt.Errorf("%w: %w", ErrUnsealed, err)
 	}
 	prepared := p.Spec.Prepared
-	args, err := snapshot.Parse(prepared.ArgsCanonicalJSON)
-	if err != nil {
-		return fmt.Errorf("%w: canonical arguments: %w", ErrUnsealed, err)
-	}
+	// It fails for arguments that are not canonical.
 	proposalHash, err := snapshot.ProposalHash(call.Agent, call.Tool, call.ArgsCanonicalJSON)
 	if err != nil {
 		return fmt.Errorf("%w: proposal hash: %w", ErrUnsealed, err)
@@ -181,7 +175,8 @@ func checkHashes(p *v1alpha1.ToolProposal) error {
 	if err != nil {
 		return fmt.Errorf("%w: fingerprint: %w", ErrUnsealed, err)
 	}
-	if args.Digest() != prepared.ArgsDigest || proposalHash != prepared.ProposalHash || fingerprint != prepared.Fingerprint {
+	args := sha256.Sum256([]byte(call.ArgsCanonicalJSON))
+	if hex.EncodeToString(args[:]) != prepared.ArgsDigest || proposalHash != prepared.ProposalHash || fingerprint != prepared.Fingerprint {
 		return fmt.Errorf("%w: its hashes are not those of its content", ErrUnsealed)
 	}
 	return nil
