@@ -79,7 +79,13 @@ fuzz-short: ## Fuzz each target for FUZZ_TIME (20s).
 bench: $(BIN)/benchstat ## Run the benchmarks into dist/bench.txt; BASE=FILE compares with an earlier run.
 	@mkdir -p dist
 	go test -run '^$$' -bench . -benchmem -count 6 $(UNIT) | tee dist/bench.txt
+	$(MAKE) bench-api
 	@$(BIN)/benchstat $(BASE) dist/bench.txt
+
+.PHONY: bench-api
+bench-api: $(CLUSTER) ## Measure admission, and calls under faults and load, against a control plane started for them.
+	@mkdir -p dist
+	$(CLUSTER) run --control-plane-only -- go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./test/api ./test/fault | tee -a dist/bench.txt
 
 ##@ Code
 

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/contract"
@@ -26,25 +24,26 @@ const kindProposal = "ToolProposal"
 // proposals prepares and seals calls.
 type proposals struct{ *Config }
 
-// Default stamps who asked, prepares the call and seals both.
-func (h *proposals) Default(ctx context.Context, p *v1alpha1.ToolProposal) error {
-	req, err := admission.RequestFromContext(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the admission request: %w", err)
-	}
-	if req.Operation != admissionv1.Create {
-		return nil
-	}
+// seal stamps who asked, prepares the call and seals both.
+func (h *proposals) seal(ctx context.Context, req *request, p *v1alpha1.ToolProposal) ([]byte, error) {
 	stamp, err := h.stamp(req.Namespace)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = h.prepare(ctx, req, p, stamp)
 	h.trace(req, tracing.Admission, stamp.SealID, p, stamp.Now, err)
-	return err
+	if err != nil {
+		return nil, err
+	}
+	var finalizers []string
+	// Once dispatched, a proposal must outlive the question how its call ended.
+	if controllerutil.AddFinalizer(p, v1alpha1.FinalizerOutcome) {
+		finalizers = p.Finalizers
+	}
+	return stamped(&p.Spec, finalizers)
 }
 
-func (h *proposals) prepare(ctx context.Context, req admission.Request, p *v1alpha1.ToolProposal, stamp proposal.Stamp) error {
+func (h *proposals) prepare(ctx context.Context, req *request, p *v1alpha1.ToolProposal, stamp proposal.Stamp) error {
 	name := displayName(p)
 	if !h.Rate.Allow(req.UserInfo.Username, h.Now()) {
 		return tooMany(kindProposal, name, refusal{
@@ -71,8 +70,6 @@ func (h *proposals) prepare(ctx context.Context, req admission.Request, p *v1alp
 	if stamp.Session, err = h.sessionOf(ctx, req.Namespace, p); err != nil {
 		return err
 	}
-	// Once dispatched, a proposal must outlive the question how its call ended.
-	controllerutil.AddFinalizer(p, v1alpha1.FinalizerOutcome)
 	return proposal.Seal(h.Keys(), p, stamp)
 }
 
@@ -86,7 +83,8 @@ func displayName(o client.Object) string {
 // contractOf compiles the contract of a tool, or says why it cannot be called.
 func (h *proposals) contractOf(ctx context.Context, namespace, name, tool string) (*contract.Contract, error) {
 	m := &v1alpha1.ToolManifest{}
-	err := h.get(ctx, client.ObjectKey{Namespace: namespace, Name: tool}, m)
+	// It is read and never changed, so that copying it is spared.
+	err := h.get(ctx, client.ObjectKey{Namespace: namespace, Name: tool}, m, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, invalid(kindProposal, name, refusal{
 			Field: "spec.tool", Reason: "UnknownTool",
@@ -119,29 +117,25 @@ func (h *proposals) compile(ctx context.Context, from client.Reader, m *v1alpha1
 }
 
 // get reads from the cache and, for what is not there yet, from the API server.
-func (h *proposals) get(ctx context.Context, key client.ObjectKey, into client.Object) error {
-	if err := h.Cached.Get(ctx, key, into); err == nil || !apierrors.IsNotFound(err) {
+func (h *proposals) get(ctx context.Context, key client.ObjectKey, into client.Object, how client.GetOption) error {
+	if err := h.Cached.Get(ctx, key, into, how); err == nil || !apierrors.IsNotFound(err) {
 		return err
 	}
 	return h.Live.Get(ctx, key, into)
 }
 
-// ValidateCreate refuses what another mutating webhook changed after the seal,
-// and a requester with too many open calls.
-func (h *proposals) ValidateCreate(ctx context.Context, p *v1alpha1.ToolProposal) (admission.Warnings, error) {
-	req, err := admission.RequestFromContext(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading the admission request: %w", err)
-	}
+// check refuses what another mutating webhook changed after the seal, and a
+// requester with too many open calls.
+func (h *proposals) check(ctx context.Context, req *request, p *v1alpha1.ToolProposal) ([]byte, error) {
 	began := h.Now()
 	seal, err := proposal.VerifySeal(h.Keys(), p)
+	if errors.Is(err, proposal.ErrUnsealed) {
+		return nil, invalid(kindProposal, displayName(p), refusal{
+			Field: "spec.seal", Reason: v1alpha1.ReasonUnsealed,
+			Message: fmt.Sprintf("%v: look for another mutating webhook or policy for toolproposals", err),
+		})
+	}
 	if err != nil {
-		if errors.Is(err, proposal.ErrUnsealed) {
-			return nil, invalid(kindProposal, displayName(p), refusal{
-				Field: "spec.seal", Reason: v1alpha1.ReasonUnsealed,
-				Message: fmt.Sprintf("%v: look for another mutating webhook or policy for toolproposals", err),
-			})
-		}
 		return nil, err
 	}
 	err = h.checkQuota(ctx, p)
@@ -163,14 +157,4 @@ func (h *proposals) checkQuota(ctx context.Context, p *v1alpha1.ToolProposal) er
 		Field: "spec.requester", Reason: "QuotaExceeded",
 		Message: fmt.Sprintf("the requester has %d open proposals, which is the limit: wait for some to end or delete them", h.MaxPending),
 	})
-}
-
-// ValidateUpdate has nothing to say: the CRD freezes the spec.
-func (h *proposals) ValidateUpdate(context.Context, *v1alpha1.ToolProposal, *v1alpha1.ToolProposal) (admission.Warnings, error) {
-	return nil, nil
-}
-
-// ValidateDelete has nothing to say: a webhook that is down must never block a delete.
-func (h *proposals) ValidateDelete(context.Context, *v1alpha1.ToolProposal) (admission.Warnings, error) {
-	return nil, nil
 }

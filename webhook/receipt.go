@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/contract"
@@ -27,28 +25,24 @@ const kindReceipt = "ApprovalReceipt"
 // receipts stamps and seals decisions of people.
 type receipts struct{ *Config }
 
-// Default stamps who decided, checks that they may, and seals the receipt.
+// seal stamps who decided, checks that they may, and seals the receipt.
 // Everything is checked here, before the seal: what Assent has not found to be
 // a decision on a waiting call it does not sign.
-func (h *receipts) Default(ctx context.Context, r *v1alpha1.ApprovalReceipt) error {
-	req, err := admission.RequestFromContext(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the admission request: %w", err)
-	}
-	if req.Operation != admissionv1.Create {
-		return nil
-	}
+func (h *receipts) seal(ctx context.Context, req *request, r *v1alpha1.ApprovalReceipt) ([]byte, error) {
 	began := h.Now()
 	r.Spec.Approver, r.Spec.Seal = proposal.IdentityOf(req.UserInfo), ""
 	p, err := h.proposalOf(ctx, req.Namespace, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = h.decide(ctx, req.Namespace, p, r)
 	if h.Tracer != nil {
 		h.trace(req, tracing.Receipt, proposal.TraceID(h.Keys(), p), p, began, err)
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return stamped(&r.Spec, nil)
 }
 
 // decide seals a decision on a call that exists, if it may be made.
@@ -189,8 +183,8 @@ func (h *receipts) repeats(old, next *v1alpha1.ApprovalReceipt) bool {
 		rules.IsSamePerson(old.Spec.Approver, next.Spec.Approver)
 }
 
-// ValidateCreate refuses what another mutating webhook changed after the seal.
-func (h *receipts) ValidateCreate(_ context.Context, r *v1alpha1.ApprovalReceipt) (admission.Warnings, error) {
+// check refuses what another mutating webhook changed after the seal.
+func (h *receipts) check(_ context.Context, _ *request, r *v1alpha1.ApprovalReceipt) ([]byte, error) {
 	_, err := proposal.VerifyReceiptSeal(h.Keys(), r)
 	if errors.Is(err, proposal.ErrUnsealed) {
 		return nil, invalid(kindReceipt, displayName(r), refusal{
@@ -199,14 +193,4 @@ func (h *receipts) ValidateCreate(_ context.Context, r *v1alpha1.ApprovalReceipt
 		})
 	}
 	return nil, err
-}
-
-// ValidateUpdate has nothing to say: the CRD freezes the spec.
-func (h *receipts) ValidateUpdate(context.Context, *v1alpha1.ApprovalReceipt, *v1alpha1.ApprovalReceipt) (admission.Warnings, error) {
-	return nil, nil
-}
-
-// ValidateDelete has nothing to say: a webhook that is down must never block a delete.
-func (h *receipts) ValidateDelete(context.Context, *v1alpha1.ApprovalReceipt) (admission.Warnings, error) {
-	return nil, nil
 }

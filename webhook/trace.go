@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/tracing"
@@ -16,8 +15,8 @@ import (
 
 // trace tells of an admission that began at the given time. A dry run is no
 // call and leaves no span.
-func (c *Config) trace(req admission.Request, name, traceID string, p *v1alpha1.ToolProposal, began time.Time, err error) {
-	if c.Tracer == nil || (req.DryRun != nil && *req.DryRun) {
+func (c *Config) trace(req *request, name, traceID string, p *v1alpha1.ToolProposal, began time.Time, err error) {
+	if c.Tracer == nil || req.DryRun {
 		return
 	}
 	call := tracing.Call{TraceID: traceID, Namespace: req.Namespace, Name: displayName(p), UID: string(p.UID)}

@@ -11,13 +11,13 @@
 package webhook
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
@@ -54,11 +54,7 @@ type Config struct {
 
 // Setup registers a handler for every kind.
 func Setup(mgr ctrl.Manager, c *Config) error {
-	prune := admission.DefaulterRemoveUnknownOrOmitableFields
-	p, r := &proposals{c}, &receipts{c}
 	for _, register := range []func() error{
-		ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ToolProposal{}).WithDefaulter(p, prune).WithValidator(p).Complete,
-		ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ApprovalReceipt{}).WithDefaulter(r, prune).WithValidator(r).Complete,
 		ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ToolManifest{}).WithValidator(checker[*v1alpha1.ToolManifest](c.checkManifest)).Complete,
 		ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ArgumentType{}).WithValidator(checker[*v1alpha1.ArgumentType](checkArgumentType)).Complete,
 		ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ToolScope{}).WithValidator(checker[*v1alpha1.ToolScope](checkToolScope)).Complete,
@@ -70,7 +66,16 @@ func Setup(mgr ctrl.Manager, c *Config) error {
 			return fmt.Errorf("registering a webhook: %w", err)
 		}
 	}
+	p, r := &proposals{c}, &receipts{c}
+	serve(mgr, "/mutate-assent-dev-v1alpha1-toolproposal", p.seal)
+	serve(mgr, "/validate-assent-dev-v1alpha1-toolproposal", p.check)
+	serve(mgr, "/mutate-assent-dev-v1alpha1-approvalreceipt", r.seal)
+	serve(mgr, "/validate-assent-dev-v1alpha1-approvalreceipt", r.check)
 	return nil
+}
+
+func serve[T any](mgr ctrl.Manager, path string, answer func(context.Context, *request, *T) ([]byte, error)) {
+	mgr.GetWebhookServer().Register(path, &endpoint[T]{log: mgr.GetLogger().WithName("webhook"), answer: answer})
 }
 
 // stamp draws what is new at each admission.

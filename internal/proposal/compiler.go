@@ -5,11 +5,12 @@ package proposal
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
@@ -80,11 +81,15 @@ func (c *Compiler) Forget(name types.NamespacedName) {
 func compileKey(m *v1alpha1.ToolManifest, tools Tools) [sha256.Size]byte {
 	parts := make([]string, 0, len(tools.Types)+len(tools.Scopes))
 	for i := range tools.Types {
-		parts = append(parts, fmt.Sprintf("t/%s/%d", tools.Types[i].UID, tools.Types[i].Generation))
+		parts = append(parts, inputKey("t/", &tools.Types[i].ObjectMeta))
 	}
 	for i := range tools.Scopes {
-		parts = append(parts, fmt.Sprintf("s/%s/%d", tools.Scopes[i].UID, tools.Scopes[i].Generation))
+		parts = append(parts, inputKey("s/", &tools.Scopes[i].ObjectMeta))
 	}
 	slices.Sort(parts)
-	return sha256.Sum256(fmt.Appendf(nil, "m/%s/%d %s", m.UID, m.Generation, strings.Join(parts, " ")))
+	return sha256.Sum256([]byte(inputKey("m/", &m.ObjectMeta) + " " + strings.Join(parts, " ")))
+}
+
+func inputKey(kind string, o *metav1.ObjectMeta) string {
+	return kind + string(o.UID) + "/" + strconv.FormatInt(o.Generation, 10)
 }

@@ -148,7 +148,7 @@ func (s *apiServer) startAdmission(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mgr.GetWebhookServer().Register(noopMutate, s.noop.handler())
+	mgr.GetWebhookServer().Register(noopMutate, s.noop.patcher())
 	mgr.GetWebhookServer().Register(noopValidate, s.noop.handler())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
