@@ -33,6 +33,7 @@ var catalog = []spec{
 	{name: "assent-runner", pkg: "cmd/assent-runner", binary: "/assent-runner", title: "Assent runner", roots: true},
 	{name: "demo-ledger", pkg: "test/demo/cmd/ledger", binary: "/ledger", title: "Assent demo service"},
 	{name: "demo-ledgerctl", pkg: "test/demo/cmd/ledgerctl", binary: "/ledgerctl", title: "Assent demo tool"},
+	{name: "e2e-caller", pkg: "test/e2e/cmd/caller", binary: "/caller", title: "Assent benchmark client"},
 	{name: "e2e-probe", pkg: "test/e2e/cmd/probe", binary: "/probe", title: "Assent end-to-end test tool"},
 }
 

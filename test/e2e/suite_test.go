@@ -87,12 +87,12 @@ func install() (*cluster, error) {
 
 // fixture is a namespace with people and a policy.
 type fixture struct {
-	t         *testing.T
+	t         testing.TB
 	ctx       context.Context
 	namespace string
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	if installed == nil {
 		t.Skip("needs a cluster: run it by \"make test-e2e\"")

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,10 +28,12 @@ const claimDenied = 75
 
 // slowCall is a call that runs for some seconds, with its Pod.
 func (f *fixture) slowCall(seconds string) (*v1alpha1.ToolProposal, *corev1.Pod) {
+	return f.runningCall(seconds, func(m *v1alpha1.ToolManifest) { m.Spec.Execution.Timeout = &metav1.Duration{Duration: time.Minute} })
+}
+
+func (f *fixture) runningCall(seconds string, change func(*v1alpha1.ToolManifest)) (*v1alpha1.ToolProposal, *corev1.Pod) {
 	f.t.Helper()
-	f.probe("slow", "sleep", func(m *v1alpha1.ToolManifest) {
-		m.Spec.Execution.Timeout = &metav1.Duration{Duration: time.Minute}
-	})
+	f.probe("slow", "sleep", change)
 	p := f.await(f.propose("slow", seconds), v1alpha1.PhaseRunning)
 	if p.Status.Phase != v1alpha1.PhaseRunning {
 		f.t.Fatalf("got %s, want Running: %s", outcome(p), p.Status.Message)
@@ -184,59 +185,6 @@ func TestSuspendedAndResumedJob_RunsTheCallOnce(t *testing.T) {
 	f.wantOneRedemption(p)
 }
 
-// A policy of somebody else adds a container to every Pod of the namespace.
-func TestSidecar_ThatAPolicyInjects_KeepsTheCallFromRunning(t *testing.T) {
-	f := newFixture(t)
-	name := "inject-" + f.namespace
-	sidecar := `[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{
-		name: "sidecar", image: "` + installed.images["e2e-probe"] + `", command: ["/probe", "sleep", "60"],
-		securityContext: Object.spec.containers.securityContext{allowPrivilegeEscalation: false, runAsNonRoot: true,
-			capabilities: Object.spec.containers.securityContext.capabilities{drop: ["ALL"]}}}}]`
-	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
-			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: f.namespace}},
-				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-				}}},
-			},
-			Mutations: []admissionregistrationv1.Mutation{{
-				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
-				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: sidecar},
-			}},
-		},
-	}
-	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
-	}
-	for _, o := range []client.Object{policy, binding} {
-		f.create(o)
-		t.Cleanup(func() { _ = installed.admin.Delete(context.WithoutCancel(f.ctx), o) })
-	}
-	f.untilDone("the policy to be in force", func() error {
-		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-", Namespace: f.namespace}, Spec: f.restrictedPod()}
-		if err := installed.admin.Create(f.ctx, probe, client.DryRunAll); err != nil {
-			return err
-		}
-		if n := len(probe.Spec.Containers); n != 2 {
-			return fmt.Errorf("a Pod has %d containers", n)
-		}
-		return nil
-	})
-	f.probe("print", "print")
-	p := f.await(f.propose("print", "hello"), v1alpha1.PhaseFailed)
-	if got, want := outcome(p), "Failed/PodSpecDrift"; got != want {
-		t.Errorf("got %s, want %s: %s", got, want, p.Status.Message)
-	}
-	if p.Status.RedeemedBy != nil {
-		t.Error("the call was redeemed")
-	}
-}
-
 // restrictedPod is a Pod that Pod Security "restricted" admits.
 func (f *fixture) restrictedPod() corev1.PodSpec {
 	no, yes := false, true
@@ -309,20 +257,6 @@ func sealID(t *testing.T, p *v1alpha1.ToolProposal) string {
 		t.Fatal(err)
 	}
 	return statement.Predicate.SealID
-}
-
-func TestForgedStatus_OfPodAndJob_IsNoOutcome(t *testing.T) {
-	f := newFixture(t)
-	p, pod := f.slowCall("15")
-	f.unguarded()
-	f.untilDone("the Pod's status to be forged", func() error {
-		const forged = `{"status":{"phase":"Succeeded","message":"{\"exit\":0,\"reason\":\"Succeeded\"}"}}`
-		return installed.admin.Status().Patch(f.ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(forged)))
-	})
-	p = f.await(p, v1alpha1.PhaseSucceeded)
-	if p.Status.Phase == v1alpha1.PhaseSucceeded && (p.Status.Result == nil || !strings.HasPrefix(p.Status.Result.Outcome, "Succeeded")) {
-		t.Errorf("the call succeeded by a status that was forged: %v", p.Status.Result)
-	}
 }
 
 // The operator ends at the two places where a call is on its way.
