@@ -92,6 +92,11 @@ type CommandCall struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Env []ResolvedVariable `json:"env,omitempty"`
+	// outputFile is the file below /work that is read as the output, in place
+	// of the program's standard output.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	OutputFile string `json:"outputFile,omitempty"`
 	// workingDir is the directory the program starts in.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024

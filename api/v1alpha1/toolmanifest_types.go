@@ -179,6 +179,15 @@ type Output struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384
 	Schema string `json:"schema,omitempty"`
+	// file is the file that the program writes its result to, an absolute path
+	// below /work, which belongs to the call alone. It is read instead of the
+	// standard output, once the program has ended with exit code 0; a call whose
+	// program leaves no such file fails. Symbolic links are not followed. For
+	// command only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^/work(/[A-Za-z0-9._-]+)+$`
+	File string `json:"file,omitempty"`
 	// sensitive keeps the output out of status and audit records, which then
 	// hold its digest and length.
 	// +optional

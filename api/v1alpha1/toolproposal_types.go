@@ -250,7 +250,8 @@ type Result struct {
 	// httpStatus of the response.
 	// +optional
 	HTTPStatus *int32 `json:"httpStatus,omitempty"`
-	// output is the program's standard output or the response, at most 32 KiB.
+	// output is the program's standard output, its output file or the
+	// response, at most 32 KiB.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	Output string `json:"output,omitempty"`
@@ -258,7 +259,8 @@ type Result struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	ErrorOutput string `json:"errorOutput,omitempty"`
-	// outputDigest is the SHA-256 of the whole output, in hex.
+	// outputDigest is the SHA-256 of the whole output, in hex: of the file's
+	// content where output is that.
 	// +optional
 	OutputDigest string `json:"outputDigest,omitempty"`
 	// outputBytes is the length of the whole output.

@@ -150,7 +150,7 @@ func TestImport_PrintsObjects(t *testing.T) {
 	if yaml.Code != 0 || strings.Count(yaml.Out, "\n---\n") != 7 || strings.Count(yaml.Out, "  namespace: lab\n") != 8 {
 		t.Errorf("%+v", yaml)
 	}
-	if lines := strings.Count(yaml.Err, "note: "); lines != 2 {
+	if lines := strings.Count(yaml.Err, "note: "); lines != 1 {
 		t.Errorf("notes:\n%s", yaml.Err)
 	}
 	list := importNmap(t, "-o", "json")

@@ -30,6 +30,9 @@ func renderCommand(s *screen, c *v1alpha1.CommandCall) {
 		s.line(fmt.Sprintf("argv[%d]", i), quoteText(word))
 	}
 	s.line("directory", quoteText(c.WorkingDir))
+	if c.OutputFile != "" {
+		s.line("output file", quoteText(c.OutputFile))
+	}
 	for _, v := range c.Env {
 		switch {
 		case v.Secret != nil:

@@ -180,6 +180,7 @@ func appendCommand(text []byte, c *CommandCall) []byte {
 	appendList(&o, "argv", c.Argv, appendString)
 	appendList(&o, "env", c.Env, appendVariable)
 	o.str("image", c.Image)
+	o.optional("outputFile", c.OutputFile)
 	o.str("workingDir", c.WorkingDir)
 	return o.close()
 }

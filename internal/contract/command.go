@@ -9,21 +9,17 @@ import (
 
 // commandPlan is a compiled command.
 type commandPlan struct {
-	image      string
-	items      []argvItem
-	env        []ResolvedVariable
-	workingDir string
+	items []argvItem
+	// call is what is the same in every call: all but the words.
+	call CommandCall
 	// tail is the canonical text of what follows the words.
 	tail string
 }
 
 // newCommandPlan writes what is the same in every call once.
-func newCommandPlan(image string, items []argvItem, env []ResolvedVariable, workingDir string) *commandPlan {
-	rest := appendCommand(nil, &CommandCall{Image: image, Env: env, WorkingDir: workingDir})
-	return &commandPlan{
-		image: image, items: items, env: env, workingDir: workingDir,
-		tail: "]," + string(rest[len("{"):]) + "}",
-	}
+func newCommandPlan(items []argvItem, call CommandCall) *commandPlan {
+	rest := appendCommand(nil, &call)
+	return &commandPlan{items: items, call: call, tail: "]," + string(rest[len("{"):]) + "}"}
 }
 
 // argvItem is one word, or the words of a mapping or a conditional.
@@ -73,8 +69,9 @@ func (p *commandPlan) render(v *values) (Effect, string, *snapshot.Error) {
 	if b.err != nil {
 		return Effect{}, "", b.err
 	}
-	text := string(b.text)
-	return Effect{Command: &CommandCall{Image: p.image, Argv: b.argv(text), Env: p.env, WorkingDir: p.workingDir}}, text, nil
+	text, call := string(b.text), p.call
+	call.Argv = b.argv(text)
+	return Effect{Command: &call}, text, nil
 }
 
 // argvBuilder writes words into the canonical text of the effect until one of

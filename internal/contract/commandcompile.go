@@ -22,14 +22,14 @@ type commandCompiler struct {
 }
 
 // command compiles a command template.
-func (e *effectCompiler) command(t *CommandTemplate) plan {
+func (e *effectCompiler) command(t *CommandTemplate, outputFile string) plan {
 	c := &commandCompiler{
 		effectCompiler: e, template: t, used: map[string]bool{},
 		defaults: map[string]string{}, mappings: map[string]*mapping{}, conditionals: map[string]*conditional{},
 	}
 	c.checkImage()
 	c.declare()
-	p := newCommandPlan(t.Image, c.argv(), c.env(), c.workingDir())
+	p := newCommandPlan(c.argv(), CommandCall{Image: t.Image, Env: c.env(), OutputFile: outputFile, WorkingDir: c.workingDir()})
 	c.checkProgram(p.items)
 	c.checkNamesUsed()
 	return p

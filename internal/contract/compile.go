@@ -67,7 +67,7 @@ func Compile(in Input) (*Contract, error) {
 	scopeName, s := r.selectScope(c, in)
 	r.checkDefaultsInScope(c)
 	c.plan = r.effect(m, args, index, in.AllowImageTags)
-	c.output = r.output(m.Output)
+	c.output = r.output(m.Output, c.effectKind)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (r *resolver) effect(m Manifest, args []*argument, index map[string]int, al
 	var p plan
 	switch effectKind(m) {
 	case EffectCommand:
-		p = e.command(m.Command)
+		p = e.command(m.Command, m.Output.File)
 	case EffectHTTP:
 		p = e.http(m.HTTP)
 	case EffectMCP:

@@ -25,6 +25,7 @@ type CommandCall struct {
 	Image      string             `json:"image"`
 	Argv       []string           `json:"argv"`
 	Env        []ResolvedVariable `json:"env,omitempty"`
+	OutputFile string             `json:"outputFile,omitzero"`
 	WorkingDir string             `json:"workingDir"`
 }
 

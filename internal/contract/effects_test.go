@@ -93,6 +93,21 @@ func TestPrepare_ResolvesCommands(t *testing.T) {
 	}
 }
 
+func TestPrepare_FreezesTheOutputFile(t *testing.T) {
+	p := prepare(t, compile(t, spec(`"output": {"file": "/work/out/scan.xml"}`)), `{}`)
+	const want = `{"command":{"argv":["tool"],"image":"` + image + `","outputFile":"/work/out/scan.xml","workingDir":"/work"}}`
+	if p.EffectJSON != want {
+		t.Errorf("%s, want %s", p.EffectJSON, want)
+	}
+	decoded, err := contract.DecodeEffect(want)
+	if diff := cmp.Diff(p.Effect, decoded); diff != "" || err != nil {
+		t.Errorf("decoded %v:\n%s", err, diff)
+	}
+	if text, err := contract.EncodeEffect(p.Effect); text != want || err != nil {
+		t.Errorf("encoded in general %s, %v", text, err)
+	}
+}
+
 func TestPrepare_AMappingOfAnAbsentArgumentIsNoWords(t *testing.T) {
 	if diff := cmp.Diff([]string{"tool"}, prepare(t, compile(t, hostileManifests["map"]), `{}`).Effect.Command.Argv); diff != "" {
 		t.Errorf("argv (-want +got):\n%s", diff)

@@ -124,6 +124,7 @@ func enforced(t *testing.T) map[string]pair {
 		"output":                            differs(rootManifest, `"output": {"format": "json"}, `, ``, `{}`),
 		"output.format":                     differs(rootManifest, `"output": {"format": "json"}, `, `"output": {"format": "csv"}, `, `{}`),
 		"output.schema":                     differs(rootManifest, `"output": {"schema": "{\"required\":[\"x\"]}"}, `, ``, `{}`),
+		"output.file":                       differs(rootManifest, `"output": {"file": "/work/o"}, `, ``, `{}`),
 		"output.sensitive":                  differs(rootManifest, `"output": {"sensitive": true}, `, ``, `{}`),
 		"execution":                         differs(rootManifest, `"execution": {"cpu": "1"}, `, ``, `{}`),
 		"execution.timeout":                 differs(execWith, `"timeout": "1m"`, ``, `{}`),

@@ -184,6 +184,7 @@ type SecretReference struct {
 type Output struct {
 	Format    string `json:"format,omitzero"`
 	Schema    string `json:"schema,omitzero"`
+	File      string `json:"file,omitzero"`
 	Sensitive bool   `json:"sensitive,omitzero"`
 }
 

@@ -7,6 +7,8 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,10 +51,32 @@ type outputPlan struct {
 	schema *jsonschema.Schema
 }
 
-func (r *resolver) output(o *Output) outputPlan {
+// outputDir is the directory that belongs to a call alone. An output file lies
+// below it.
+const outputDir = "/work/"
+
+// IsOutputFile reports whether a path can be that of an output file: below
+// /work, in its only spelling, of letters, digits, dots, dashes and underscores.
+func IsOutputFile(file string) bool {
+	below, inside := strings.CutPrefix(file, outputDir)
+	return inside && len(file) <= maxOutputFileBytes && path.Clean(file) == file && outputFileForm.MatchString(below)
+}
+
+const maxOutputFileBytes = 255
+
+var outputFileForm = regexp.MustCompile(`\A[A-Za-z0-9._/-]+\z`)
+
+func (r *resolver) output(o *Output, effectKind string) outputPlan {
 	p := outputPlan{format: o.Format}
 	if !slices.Contains(outputFormats, o.Format) {
 		r.add(ReasonInvalidManifest, "spec.output.format", "must be text, json, jsonl, csv or xml")
+	}
+	switch {
+	case o.File == "":
+	case effectKind != EffectCommand:
+		r.add(ReasonInvalidManifest, "spec.output.file", "is for command only; what a server answers is the output")
+	case !IsOutputFile(o.File):
+		r.add(ReasonInvalidManifest, "spec.output.file", "must be an absolute path below /work without . and .. and doubled slashes, of letters, digits, ., _ and -")
 	}
 	if o.Schema != "" {
 		p.schema = r.schema(ReasonInvalidManifest, "spec.output.schema", o.Schema)

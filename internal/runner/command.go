@@ -39,6 +39,8 @@ type commandRunner struct {
 	imagePath string
 	secrets   secretStore
 	limits    attest.Limits
+	// work is the directory that belongs to the call.
+	work string
 	// grace is how long a program may take to end after TERM before KILL, and
 	// how long its output may stay open after it ended.
 	grace time.Duration
@@ -76,6 +78,9 @@ func (c commandRunner) run(ctx context.Context, call contract.CommandCall) repor
 
 	r := exitReport(child.state, cause, complete)
 	r.stdout, r.stderr, r.complete = stdout.capture, stderr.capture, complete
+	if call.OutputFile != "" && r.outcome == attest.OutcomeSucceeded {
+		return c.readOutputFile(call.OutputFile, r)
+	}
 	return r
 }
 
@@ -83,6 +88,9 @@ func (c commandRunner) run(ctx context.Context, call contract.CommandCall) repor
 func (c commandRunner) prepare(call contract.CommandCall) (*exec.Cmd, error) {
 	if len(call.Argv) == 0 || call.Argv[0] == "" || call.WorkingDir == "" {
 		return nil, refuse(ReasonEffectInvalid, "command: argv or workingDir is empty")
+	}
+	if err := checkOutputFile(call.OutputFile); err != nil {
+		return nil, err
 	}
 	env, err := c.environment(call.Env)
 	if err != nil {

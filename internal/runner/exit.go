@@ -103,6 +103,12 @@ const (
 	// ReasonOutputIncomplete: the program ended but something it left behind
 	// kept the output open.
 	ReasonOutputIncomplete Reason = "OutputIncomplete"
+	// ReasonOutputFileMissing: the program ended with exit code 0 without the
+	// file that its output should be in.
+	ReasonOutputFileMissing Reason = "OutputFileMissing"
+	// ReasonOutputFileUnusable: that file is no regular file, lies behind a
+	// symbolic link, or cannot be read.
+	ReasonOutputFileUnusable Reason = "OutputFileUnusable"
 	// ReasonStatusNotSuccess: the HTTP status is not one that means success.
 	ReasonStatusNotSuccess Reason = "StatusNotSuccess"
 	// ReasonResponseLost: the request was sent, at least in part, and no

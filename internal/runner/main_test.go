@@ -68,6 +68,7 @@ var tools = map[string]func(args []string) int{
 	"background": background,
 	"sleep":      func([]string) int { return forever() },
 	"harden":     harden,
+	"leave":      leave,
 	"pid1":       pidOne,
 }
 

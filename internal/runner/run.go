@@ -108,7 +108,7 @@ func (r *Runner) carryOut(ctx context.Context, g grant) report {
 	limits, secrets := g.ticket.Limits, secretsFrom(r.Environ)
 	switch g.effect.Kind() {
 	case contract.EffectCommand:
-		c := commandRunner{imagePath: lookup(r.Environ, "PATH"), secrets: secrets, limits: limits, grace: r.KillGrace}
+		c := commandRunner{imagePath: lookup(r.Environ, "PATH"), secrets: secrets, limits: limits, work: homeDir, grace: r.KillGrace}
 		return c.run(ctx, *g.effect.Command)
 	case contract.EffectHTTP:
 		return httpRunner{resolver: r.Resolver, secrets: secrets, limits: limits}.run(ctx, *g.effect.HTTP)

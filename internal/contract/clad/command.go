@@ -288,14 +288,24 @@ func (k *commandConverter) convertDefaults() {
 			k.note("command.defaults."+name, "is not used and left out")
 		}
 	}
-	if k.used["_output_file"] && k.in.Defaults["_output_file"] == nil {
-		k.noteOutputFile()
+	if k.used["_output_file"] {
+		k.convertOutputFile()
 	}
 }
 
-// noteOutputFile warns of a format that nothing will be read in.
-func (k *commandConverter) noteOutputFile() {
-	if o := k.file.Output; o != nil && o.Format != contract.FormatText {
-		k.note("output.format", "the command writes to {_output_file}, but what is read is its standard output; let it print instead")
+// convertOutputFile makes the file that the command writes to its output. A
+// manifest that names a file of its own may name one that nobody can read.
+func (k *commandConverter) convertOutputFile() {
+	file := outputFile
+	if own, isText := k.in.Defaults["_output_file"].(string); isText {
+		file = own
 	}
+	if !contract.IsOutputFile(file) {
+		k.note("command.defaults._output_file", "is not below /work, so that standard output is read instead; leave it out")
+		return
+	}
+	if k.out.Output == nil {
+		k.out.Output = &contract.Output{}
+	}
+	k.out.Output.File = file
 }

@@ -249,7 +249,10 @@ func (c *converter) convertOutput() {
 	if o == nil {
 		return
 	}
-	c.out.Output = &contract.Output{Format: cmp.Or(o.Format, contract.FormatText)}
+	if c.out.Output == nil { // the command may have an output file
+		c.out.Output = &contract.Output{}
+	}
+	c.out.Output.Format = cmp.Or(o.Format, contract.FormatText)
 	if o.Parser != "" {
 		format, known := parsers[o.Parser]
 		if !known {

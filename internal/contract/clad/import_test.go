@@ -172,8 +172,47 @@ func TestImport_PublishedExamplesKeepTheirMeaning(t *testing.T) {
 			t.Errorf("note %q", n)
 		}
 	}
-	if diff := cmp.Diff([]string{"nmap_scan.clad.toml tool.evidence.output_dir", "nmap_scan.clad.toml output.format"}, notes); diff != "" {
+	if diff := cmp.Diff([]string{"nmap_scan.clad.toml tool.evidence.output_dir"}, notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// A command that writes to a file has its output there.
+func TestImport_ReadsTheOutputFile(t *testing.T) {
+	const head = "[tool]\nname = \"fixture\"\nversion = \"1.0.0\"\ntimeout_seconds = 2\n"
+	for name, v := range map[string]struct {
+		text string
+		want contract.Output
+		file string
+		note string
+	}{
+		"the file ToolClad makes up":  {"[command]\ntemplate = 'scan -o {_output_file}'\n[output]\nformat = 'json'\n", contract.Output{Format: "json", File: "/work/output"}, "/work/output", ""},
+		"without a format":            {"[command]\ntemplate = 'scan -o {_output_file}'\n", contract.Output{Format: "text", File: "/work/output"}, "/work/output", ""},
+		"a file of its own":           {"[command]\ntemplate = 'scan -o {_output_file}'\n[command.defaults]\n_output_file = '/work/scan.xml'\n", contract.Output{Format: "text", File: "/work/scan.xml"}, "/work/scan.xml", ""},
+		"a file that nobody can read": {"[command]\ntemplate = 'scan -o {_output_file}'\n[command.defaults]\n_output_file = '/tmp/scan.xml'\n", contract.Output{Format: "text"}, "", "command.defaults._output_file"},
+		"no file":                     {"[command]\ntemplate = 'scan'\n", contract.Output{Format: "text"}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := clad.Import([]clad.Source{{Path: "f.clad.toml", Text: []byte(head + v.text)}}, nil, nil, clad.Options{Image: image})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := compileResult(t, r, 0)
+			if diff := cmp.Diff(v.want, c.Output()); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+			p, err := c.Prepare("agent", `{}`)
+			if err != nil || p.Effect.Command.OutputFile != v.file {
+				t.Errorf("%v: the effect reads %q", err, p.Effect.Command.OutputFile)
+			}
+			note := ""
+			for _, n := range r.Notes {
+				note += n.Key
+			}
+			if note != v.note {
+				t.Errorf("notes %q, want %q", note, v.note)
+			}
+		})
 	}
 }
 
