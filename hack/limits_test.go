@@ -13,20 +13,30 @@ import (
 	"testing"
 )
 
-// A limit whose test was renamed or removed would go on to look tested.
-func TestLimits_NameTestsThatExist(t *testing.T) {
-	table, err := os.ReadFile("../docs/limits.md")
+// A limit or an outcome whose test was renamed or removed would go on to look
+// tested.
+func TestPages_NameTestsThatExist(t *testing.T) {
+	tests := testSources(t)
+	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllSubmatch(table, -1)
-	if len(names) < 20 {
-		t.Fatalf("docs/limits.md names %d tests, which is too few to be read rightly", len(names))
+	named := map[string]int{}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllSubmatch(text, -1) {
+			named[filepath.Base(page)]++
+			if !bytes.Contains(tests, []byte("func "+string(name[1])+"(")) {
+				t.Errorf("%s names %s, which does not exist", page, name[1])
+			}
+		}
 	}
-	tests := testSources(t)
-	for _, name := range names {
-		if !bytes.Contains(tests, []byte("func "+string(name[1])+"(")) {
-			t.Errorf("docs/limits.md names %s, which does not exist", name[1])
+	for page, least := range map[string]int{"limits.md": 20, "threats.md": 30, "policy-threats.md": 30} {
+		if named[page] < least {
+			t.Errorf("%s names %d tests, which is too few to be read rightly", page, named[page])
 		}
 	}
 }
