@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/proposal"
 )
 
 // Watermark remembers, outside the cluster, how far the cluster's store had
@@ -59,21 +60,16 @@ func (w *Watermark) Check(ctx context.Context) (restored string, err error) {
 	if err != nil {
 		return "", err
 	}
-	var list v1alpha1.ToolProposalList
-	if err := w.Live.List(ctx, &list, client.Limit(1)); err != nil {
-		return "", fmt.Errorf("reading the cluster's resource version: %w", err)
-	}
-	now, err := strconv.ParseUint(list.ResourceVersion, 10, 64)
+	now, err := w.revision(ctx)
 	if err != nil {
-		return "", fmt.Errorf("reading the cluster's resource version: %w", err)
+		return "", err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// Only what was seen before this read began must be behind it: a read that
 	// began later may have come first and moved the mark on.
 	if w.restored == "" && now < before {
-		w.restored = fmt.Sprintf("the cluster is at resource version %d, which is before %d that was seen already: it was restored from a backup; "+
-			"raise the operator's --epoch above %d to go on, which voids every earlier call and receipt", now, before, w.Epoch)
+		w.restored = w.behind(now, before)
 	}
 	if w.restored != "" {
 		return w.restored, w.alarm(ctx)
@@ -84,6 +80,64 @@ func (w *Watermark) Check(ctx context.Context) (restored string, err error) {
 	}
 	w.stored = w.Now()
 	return "", w.store()
+}
+
+// Look compares the cluster with the mark that is stored, and changes nothing:
+// it is for the replicas that do not lead, which must not store marks of their
+// own.
+func (w *Watermark) Look(ctx context.Context) (restored string, err error) {
+	stored := Watermark{Path: w.Path, Epoch: w.Epoch}
+	if err := stored.load(); err != nil || stored.restored != "" {
+		return stored.restored, err
+	}
+	now, err := w.revision(ctx)
+	if err != nil {
+		return "", err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.restored == "" && now < stored.mark {
+		return w.behind(now, stored.mark), nil
+	}
+	return w.restored, nil
+}
+
+// revision is the resource version of the cluster's latest state.
+func (w *Watermark) revision(ctx context.Context) (uint64, error) {
+	var list v1alpha1.ToolProposalList
+	if err := w.Live.List(ctx, &list, client.Limit(1)); err != nil {
+		return 0, fmt.Errorf("reading the cluster's resource version: %w", err)
+	}
+	now, err := strconv.ParseUint(list.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading the cluster's resource version: %w", err)
+	}
+	return now, nil
+}
+
+func (w *Watermark) behind(now, before uint64) string {
+	return fmt.Sprintf("the cluster is at resource version %d, which is before %d that was seen already: it was restored from a backup; "+
+		"raise the operator's --epoch above %d to go on, which voids every earlier call and receipt", now, before, w.Epoch)
+}
+
+// restoredRecheck is how soon a call that is held is looked at again.
+const restoredRecheck = 10 * time.Second
+
+// holdRestored changes a step that would run a call, or say that it never ran,
+// while the cluster is at an earlier state: it may have run in the state that
+// was lost. What the step would stop is stopped all the same.
+func (r *ProposalReconciler) holdRestored(ctx context.Context, p *v1alpha1.ToolProposal, step proposal.Step) (proposal.Step, error) {
+	if r.Restored == nil || p.Status.RedeemedBy != nil || (!step.CreateJob && !step.Phase.Terminal()) {
+		return step, nil
+	}
+	restored, err := r.Restored(ctx)
+	if err != nil || restored == "" {
+		return step, err
+	}
+	return proposal.Step{
+		Phase: p.Status.Phase, Reason: v1alpha1.ReasonRestoreDetected, Message: restored,
+		StopJob: step.StopJob, Recheck: restoredRecheck,
+	}, nil
 }
 
 // seen is the mark as it is now.

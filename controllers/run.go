@@ -51,6 +51,9 @@ func (r *ProposalReconciler) follow(ctx context.Context, cached *v1alpha1.ToolPr
 		return ctrl.Result{}, err
 	}
 	step := proposal.Follow(state.Run, r.Now())
+	if step, err = r.holdRestored(ctx, p, step); err != nil {
+		return r.auditUnavailable(ctx, p, err)
+	}
 	if step.CreateJob {
 		return r.resume(ctx, state)
 	}
@@ -159,6 +162,7 @@ func (r *ProposalReconciler) observeRun(ctx context.Context, p *v1alpha1.ToolPro
 		return nil, err
 	}
 	state := &run{Run: proposal.Run{Proposal: p}, facts: f}
+	state.OtherEpoch = f.Seal != nil && f.Seal.Epoch != f.Epoch
 	if f.contract != nil && f.SealErr == nil {
 		state.Timeout = f.contract.Execution().Timeout
 		if state.expected, err = r.expectedJob(p, f.Seal, f.contract, p.Status.Dispatch.JobNamespace); err != nil {

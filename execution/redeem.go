@@ -74,6 +74,9 @@ func (s *Server) examine(ctx context.Context, c *claim, req attest.RedeemRequest
 	if err := s.readProposal(ctx, c, req); err != nil {
 		return err
 	}
+	if err := s.checkRestored(ctx, c); err != nil {
+		return err
+	}
 	if err := s.readContract(ctx, c); err != nil {
 		return err
 	}
@@ -123,6 +126,22 @@ func (s *Server) checkTurn(c *claim, p *v1alpha1.ToolProposal) error {
 		return refuse(http.StatusConflict, "the call was redeemed already")
 	case by == nil && !s.Now().Before(p.Status.Dispatch.Deadline.Time):
 		return refuse(http.StatusConflict, "the call's deadline has passed")
+	}
+	return nil
+}
+
+// checkRestored gives no call away while the cluster is at an earlier state. The
+// runner may ask again: until somebody has looked into it nothing is decided.
+func (s *Server) checkRestored(ctx context.Context, c *claim) error {
+	if s.Restored == nil || c.proposal.Status.RedeemedBy != nil {
+		return nil
+	}
+	restored, err := s.Restored(ctx)
+	if err != nil {
+		return err
+	}
+	if restored != "" {
+		return refuse(http.StatusServiceUnavailable, "the cluster was restored")
 	}
 	return nil
 }

@@ -66,7 +66,10 @@ type Server struct {
 	Hosts []string
 	Now   func() time.Time
 	Epoch func() int64
-	Log   logr.Logger
+	// Restored says that the cluster was put back to an earlier state, in which
+	// a call may look as if it had not run; empty when it was not. nil says nothing.
+	Restored func(ctx context.Context) (string, error)
+	Log      logr.Logger
 	// Tracer is told of requests about calls; nil tells nobody.
 	Tracer *tracing.Tracer
 }

@@ -24,7 +24,7 @@ const watermarkFile = "cluster-revision"
 // restored says whether the audit log or the cluster was put back to an earlier
 // state.
 func (op *operator) restored() func(context.Context) (string, error) {
-	w := &controllers.Watermark{
+	op.watermark = &controllers.Watermark{
 		Live: op.live, Path: filepath.Join(op.options.auditDir, watermarkFile), Epoch: op.options.epoch, Now: time.Now,
 		Alarm: func(ctx context.Context) error {
 			_, err := op.journal.Append(ctx, audit.Record{Time: time.Now(), Data: audit.IntegrityAlarm{Reason: v1alpha1.ReasonRestoreDetected}})
@@ -35,7 +35,7 @@ func (op *operator) restored() func(context.Context) (string, error) {
 		if restored := op.journal.wasRestored(); restored != "" {
 			return restored, nil
 		}
-		return w.Check(ctx)
+		return op.watermark.Check(ctx)
 	}
 }
 

@@ -54,6 +54,7 @@ type operator struct {
 	journal   *journal
 	drift     *controllers.Drift
 	tracer    *tracing.Tracer
+	watermark *controllers.Watermark
 	// person maps a username to the person behind it.
 	person func(username string) string
 }
@@ -237,7 +238,7 @@ func (op *operator) wireControllers(shared *controllers.Config) error {
 func (op *operator) wireEndpoint(shared *controllers.Config, hosts []string) error {
 	server := &execution.Server{
 		Live: op.live, Client: op.live, Keys: op.keys.current, Contracts: op.contracts,
-		ExpectedJob: shared.ExpectedJob, Hosts: hosts, Now: time.Now, Epoch: op.epoch,
+		ExpectedJob: shared.ExpectedJob, Hosts: hosts, Now: time.Now, Epoch: op.epoch, Restored: op.watermark.Look,
 		Log: ctrl.Log.WithName("execution"), Tracer: op.tracer,
 	}
 	return op.mgr.Add(&endpoint{port: op.options.executionPort, handler: server.Handler(), cert: op.cert})

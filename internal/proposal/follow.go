@@ -48,6 +48,9 @@ type Run struct {
 	CancelMessage string
 	// SchemaProblem says why the output breaks its schema; empty when it does not.
 	SchemaProblem string
+	// OtherEpoch says that the call was granted before the cluster or the log
+	// was restored.
+	OtherEpoch bool
 	// Timeout of the tool itself.
 	Timeout time.Duration
 }
@@ -87,6 +90,11 @@ func followUnredeemed(r Run, now time.Time) Step {
 		neverStarted.Reason, neverStarted.Message = v1alpha1.ReasonPodSpecDrift, r.Proposal.Status.Message
 	}
 	switch {
+	case r.OtherEpoch:
+		return Step{
+			Phase: v1alpha1.PhaseIndeterminate, Reason: v1alpha1.ReasonRestoreDetected, StopJob: r.JobExists,
+			Message: "the call was granted in an earlier epoch, and what is known of it may be older than what became of it; it is not run any more",
+		}
 	case r.Cancel != "":
 		return Step{Phase: v1alpha1.PhaseCancelled, Reason: r.Cancel, Message: r.CancelMessage, StopJob: r.JobExists}
 	case r.Squatted:

@@ -134,6 +134,7 @@ func (f *fixture) restarted() *controllers.Config {
 	return &controllers.Config{
 		Client: c.Client, Live: c.Live, Keys: c.Keys, Contracts: c.Contracts, Policies: c.Policies, Journal: c.Journal,
 		Behind: c.Behind, Events: c.Events, Epoch: c.Epoch, Drift: c.Drift, Now: c.Now, Retention: c.Retention, Settings: c.Settings,
+		Tracer: c.Tracer,
 	}
 }
 

@@ -5,6 +5,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"io"
 	"net/http"
@@ -39,11 +40,14 @@ func (f *fixture) in(t *testing.T) *fixture {
 }
 
 // endpoint is the execution endpoint of the fixture's operator.
-func (f *fixture) endpoint() http.Handler {
+func (f *fixture) endpoint(restored ...func(context.Context) (string, error)) http.Handler {
 	s := &execution.Server{
 		Live: server.admin, Client: server.admin, Keys: f.shared.Keys, Contracts: f.shared.Contracts,
 		ExpectedJob: f.shared.ExpectedJob, Hosts: []string{executionHost},
 		Now: f.shared.Now, Epoch: f.shared.Epoch, Log: discard(), Tracer: f.shared.Tracer,
+	}
+	for _, r := range restored {
+		s.Restored = r
 	}
 	return s.Handler()
 }

@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,6 +63,7 @@ type apiServer struct {
 	hooks     hooks
 	noop      noop
 	traces    *collector
+	epoch     atomic.Int64
 }
 
 func TestMain(m *testing.M) {
@@ -142,7 +144,7 @@ func (s *apiServer) startAdmission(ctx context.Context) error {
 	err = webhook.Setup(mgr, &webhook.Config{
 		Cached: mgr.GetClient(), Live: s.admin, Reviews: s.admin,
 		Keys: func() *attest.Keyring { return s.keys }, Contracts: s.contracts,
-		Now: s.clock.Now, Random: rand.Reader, Epoch: func() int64 { return 0 },
+		Now: s.clock.Now, Random: rand.Reader, Epoch: s.epoch.Load,
 		MaxReceiptLifetime: 15 * time.Minute, MaxPending: 100, Tracer: s.traces.tracer,
 	})
 	if err != nil {

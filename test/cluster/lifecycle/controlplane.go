@@ -174,6 +174,12 @@ func (c *cluster) startControlPlane(ctx context.Context) error {
 	if err := c.makeCredentials(c.rec.Server, c.now()); err != nil {
 		return err
 	}
+	return c.startServers(ctx, ip, port)
+}
+
+// startServers starts etcd and kube-apiserver, which belong to the credentials
+// that are there.
+func (c *cluster) startServers(ctx context.Context, ip string, port int) error {
 	etcd, err := c.launch(ctx, c.etcdSpec(c.rec.Mode))
 	if err != nil {
 		return err

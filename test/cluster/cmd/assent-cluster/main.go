@@ -69,6 +69,7 @@ func root() *cobra.Command {
 	cmd.AddCommand(buildCommand(f), upCommand(f), downCommand(f), runCommand(f), loadCommand(f),
 		statusCommand(f), kubectlCommand(f), userCommand(f))
 	cmd.AddCommand(disturbCommands(f)...)
+	cmd.AddCommand(backupCommands(f)...)
 	return cmd
 }
 
