@@ -127,12 +127,18 @@ func checkCedar(t *testing.T, b block) {
 		t.Fatal(err)
 	}
 	set = set.WithTools("bank", []policy.Tool{tool})
-	if problems := set.Problems("bank"); len(problems) > 0 {
-		t.Errorf("line %d: %v", b.line, problems)
-	}
-	absent := policy.Allow
+	absent, advised := policy.Allow, 1
 	if strings.Contains(b.text, "unless") {
-		absent = policy.Deny
+		absent, advised = policy.Deny, 0
+	}
+	problems = set.Problems("bank")
+	for _, problem := range problems {
+		if problem.Severity != policy.SeverityWarning || !strings.Contains(problem.Message, "leaves limit out") {
+			t.Errorf("line %d: %v", b.line, problem)
+		}
+	}
+	if len(problems) != advised {
+		t.Errorf("line %d: %d warnings, want %d", b.line, len(problems), advised)
 	}
 	for args, want := range map[string]policy.Answer{`{"limit":100}`: policy.Allow, `{"limit":101}`: policy.Deny, `{}`: absent} {
 		got := set.Decide(policy.Call{Tool: tool, ArgsCanonicalJSON: args, Effect: policy.EffectView{Kind: policy.EffectCommand}}, policy.Options{})

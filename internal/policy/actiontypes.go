@@ -33,6 +33,9 @@ func newActionTypes(uid types.EntityUID, tools []*toolTypes) *actionTypes {
 	slices.Sort(a.resources)
 	a.conflicts = a.findConflicts()
 	parts := []string{uid.String(), commaSeparated(a.resources), commaSeparated(a.conflicts)}
+	for _, t := range tools {
+		parts = append(parts, t.advised())
+	}
 	a.key = digest("policyAction", appendType(parts, a.invocationType()))
 	return a
 }

@@ -5,7 +5,6 @@ package policy
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/assent-dev/assent/internal/policy/cedartext"
 )
@@ -23,7 +22,7 @@ func (c *checks) oddities(l *locator, validationFor func(*actionTypes) *validati
 	l.document, l.policy = l.statement.document()
 	var warnings []Problem
 	for _, condition := range l.policy.Conditions {
-		for _, e := range hasTests(condition.Body) {
+		for _, e := range withOp(condition.Body, "has") {
 			if name, ok := l.pointless(e); ok {
 				warnings = append(warnings, c.at(l, e, fmt.Sprintf("no tool in scope has the attribute %s, so that this test is always false", name)))
 			}
@@ -47,24 +46,11 @@ func (c *checks) at(l *locator, e *cedartext.Expr, message string) Problem {
 	return p
 }
 
-// hasTests lists the tests with "has" in an expression.
-func hasTests(e *cedartext.Expr) []*cedartext.Expr {
-	var all []*cedartext.Expr
-	if e.Op == "has" {
-		all = append(all, e)
-	}
-	for _, kid := range e.Kids {
-		all = append(all, hasTests(kid)...)
-	}
-	return all
-}
-
 // pointless says whether "has" asks a plain path for an attribute that is not
 // there for any action in scope.
 func (l *locator) pointless(e *cedartext.Expr) (string, bool) {
 	known := l.attributes(e.Kids[0])
-	names := strings.TrimPrefix(strings.TrimSpace(l.document.Source(e)[len(l.document.Source(e.Kids[0])):]), "has")
-	name, _, _ := strings.Cut(strings.Trim(names, " \"\n\t"), ".")
+	name := l.tested(e)
 	if len(known) == 0 {
 		return "", false
 	}

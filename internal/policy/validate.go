@@ -101,7 +101,8 @@ func (c *checks) checkActions(s *statement, actions []*actionTypes, plain bool) 
 	case !applicable:
 		return []Problem{c.problem(s, SeverityWarning, "no call has such a principal, action and resource together, so that the policy matches nothing")}
 	default:
-		return c.oddities(l, func(action *actionTypes) *validation { return c.validationFor(s, action) })
+		odd := c.oddities(l, func(action *actionTypes) *validation { return c.validationFor(s, action) })
+		return append(odd, c.advice(l)...)
 	}
 }
 
