@@ -14,10 +14,11 @@ MAKEFLAGS += --no-builtin-rules
 export CGO_ENABLED := 0
 export GOFLAGS := -buildvcs=false $(GOFLAGS)
 
-VERSION   ?= dev
-FUZZ_TIME ?= 20s
-LONG_FUZZ ?= 1m
-KEEP      ?=
+VERSION     ?= dev
+FUZZ_TIME   ?= 20s
+LONG_FUZZ   ?= 1m
+BENCH_CALLS ?= 20
+KEEP        ?=
 
 BIN     := $(CURDIR)/bin
 CLUSTER := $(BIN)/assent-cluster
@@ -86,6 +87,11 @@ bench: $(BIN)/benchstat ## Run the benchmarks into dist/bench.txt; BASE=FILE com
 bench-api: $(CLUSTER) ## Measure admission, and calls under faults and load, against a control plane started for them.
 	@mkdir -p dist
 	$(CLUSTER) run --control-plane-only -- go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./test/api ./test/fault | tee -a dist/bench.txt
+
+.PHONY: bench-cluster
+bench-cluster: images $(HELM) ## Compare how long calls take with bare Jobs on a cluster, BENCH_CALLS (20) times each.
+	@mkdir -p dist
+	$(if $(KEEP),KEEP=1) hack/on-cluster.sh go test -run '^$$' -bench . -benchtime $(BENCH_CALLS)x -timeout 60m ./test/e2e/ | tee dist/bench-cluster.txt
 
 ##@ Code
 
