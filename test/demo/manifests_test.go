@@ -255,13 +255,13 @@ func TestDemo_ToolsReachTheLedgerOnly(t *testing.T) {
 	}
 	for name, c := range contracts(t) {
 		scheme := "https"
-		if c.Manifest().Command != nil {
+		if c.EffectKind() == contract.EffectCommand {
 			scheme = "http"
 		}
 		want := []contract.EgressRule{{
 			Namespace: deployment.Namespace, PodLabels: deployment.Spec.Template.Labels, Ports: []int32{port[scheme]},
 		}}
-		if diff := cmp.Diff(want, c.Manifest().Execution.Egress); diff != "" {
+		if diff := cmp.Diff(want, c.ExecutionSpec().Egress); diff != "" {
 			t.Errorf("%s: egress (-want +got):\n%s", name, diff)
 		}
 	}
