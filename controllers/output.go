@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/contract"
+	"github.com/assent-dev/assent/internal/proposal"
 )
 
 // maxParsed is how long the parsed output in the status may be, in bytes.
@@ -16,14 +17,14 @@ const maxParsed = 32 << 10
 
 // readOutput reads a reported output by the manifest's format and holds it to
 // its schema. It returns the parsed form as JSON text, where there is one, and
-// what is wrong. An output that is kept out of the status cannot be read; its
-// manifest says so.
+// what is wrong. An output that is kept out of the status cannot be read here;
+// the execution endpoint has checked it when it was reported.
 func readOutput(c *contract.Contract, r *v1alpha1.Result) (parsed, problem string) {
 	out := c.Output()
 	if r.Outcome != string(attest.OutcomeSucceeded) || out.Sensitive {
 		return "", ""
 	}
-	value, err := c.CheckOutput(r.Output, r.Truncated)
+	value, err := c.CheckOutput(r.Output, proposal.OutputIsCut(r.Truncated, r.Output, r.OutputBytes))
 	if err != nil {
 		return "", err.Error()
 	}

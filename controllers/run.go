@@ -176,6 +176,9 @@ func (r *ProposalReconciler) observeRun(ctx context.Context, p *v1alpha1.ToolPro
 	if p.Status.Result != nil && f.contract != nil && f.ContractHash == p.Spec.Prepared.Contract.Hash {
 		state.parsed, state.SchemaProblem = readOutput(f.contract, p.Status.Result)
 	}
+	if p.Status.Result != nil && p.Status.Result.OutputProblem != "" {
+		state.SchemaProblem = p.Status.Result.OutputProblem
+	}
 	return state, nil
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/contract"
 	"github.com/assent-dev/assent/internal/job"
 	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/proposal"
@@ -111,11 +112,14 @@ func (s *Server) store(ctx context.Context, p *v1alpha1.ToolProposal, report att
 	if p.Status.Phase.Terminal() {
 		return refuse(http.StatusConflict, "the call has ended")
 	}
-	sensitive, err := s.sensitive(ctx, p)
+	c, err := s.contractOf(ctx, p)
 	if err != nil {
 		return err
 	}
-	p.Status.Result = resultOf(report, sensitive)
+	// When the contract that says whether the output may be kept is not there
+	// any more, it is kept out as well.
+	p.Status.Result = resultOf(report, c == nil || c.Output().Sensitive)
+	p.Status.Result.OutputProblem = hiddenProblem(c, report)
 	// Whole seconds, as they are stored: the seal covers the stored text.
 	p.Status.Result.Time = metav1.NewTime(s.Now().Truncate(time.Second))
 	if err := proposal.SealStoredResult(s.Keys(), p); err != nil {
@@ -129,20 +133,33 @@ func (s *Server) store(ctx context.Context, p *v1alpha1.ToolProposal, report att
 func sameReport(old *v1alpha1.Result, report attest.Result) bool {
 	again := resultOf(report, old.Output == "" && old.ErrorOutput == "")
 	again.KeyID, again.Seal, again.Parsed, again.Time = old.KeyID, old.Seal, old.Parsed, old.Time
+	again.OutputProblem = old.OutputProblem // follows from the output, whose digest is compared
 	return apiequality.Semantic.DeepEqual(old, again)
 }
 
-// sensitive says whether the output must not be stored. When the contract
-// that says so is not there any more, the output is kept out as well.
-func (s *Server) sensitive(ctx context.Context, p *v1alpha1.ToolProposal) (bool, error) {
+// contractOf returns the contract that was decided on, or nil when it is not in
+// force any more.
+func (s *Server) contractOf(ctx context.Context, p *v1alpha1.ToolProposal) (*contract.Contract, error) {
 	c, problem, err := observe.Contract(ctx, s.Live, s.Contracts, p.Namespace, p.Spec.Tool)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if c == nil || problem != nil || c.Hash() != p.Spec.Prepared.Contract.Hash {
-		return true, nil //nolint:nilerr // a contract that does not compile cannot say that its output may be kept
+		return nil, nil //nolint:nilerr,nilnil // a contract that does not compile says as much as none
 	}
-	return c.Output().Sensitive, nil
+	return c, nil
+}
+
+// hiddenProblem holds an output to format and schema that nobody can read again:
+// it is not stored, so that this is the only place to do it.
+func hiddenProblem(c *contract.Contract, r attest.Result) string {
+	if c == nil || !c.Output().Sensitive || r.Outcome != attest.OutcomeSucceeded {
+		return ""
+	}
+	if _, err := c.CheckOutput(r.Stdout, proposal.OutputIsCut(r.Truncated, r.Stdout, r.StdoutBytes)); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func resultOf(r attest.Result, sensitive bool) *v1alpha1.Result {

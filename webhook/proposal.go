@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/proposal"
 	"github.com/assent-dev/assent/internal/tracing"
+	"github.com/assent-dev/assent/snapshot"
 )
 
 const kindProposal = "ToolProposal"
@@ -56,13 +57,12 @@ func (h *proposals) prepare(ctx context.Context, req *request, p *v1alpha1.ToolP
 	if err := checkCallID(p); err != nil {
 		return err
 	}
-	c, err := h.contractOf(ctx, req.Namespace, name, p.Spec.Tool)
+	c, prepared, err := h.prepareCall(ctx, req.Namespace, name, p)
+	if _, refused := errors.AsType[*contract.RefusedError](err); refused {
+		return invalid(kindProposal, name, prepareRefusal(p.Spec.Tool, err))
+	}
 	if err != nil {
 		return err
-	}
-	prepared, err := c.Prepare(p.Spec.Requester.Username, p.Spec.Arguments)
-	if err != nil {
-		return invalid(kindProposal, name, prepareRefusal(p.Spec.Tool, err))
 	}
 	if p.Spec.Prepared, err = proposal.PreparedCall(c, prepared); err != nil {
 		return fmt.Errorf("storing the prepared call of tool %s: %w", p.Spec.Tool, err)
@@ -80,11 +80,47 @@ func displayName(o client.Object) string {
 	return o.GetGenerateName()
 }
 
+// prepareCall prepares the call against the contract of its tool, or says why it
+// is refused. What the informers know may be older than what the requester has
+// just written: a manifest that was mended, a type or a scope that was added.
+// So no refusal rests on them alone, except of arguments that no contract could
+// accept.
+func (h *proposals) prepareCall(ctx context.Context, namespace, name string, p *v1alpha1.ToolProposal) (*contract.Contract, *contract.Prepared, error) {
+	c, prepared, err := h.prepareFrom(ctx, h.Cached, namespace, name, p)
+	if err == nil || isMalformed(err) {
+		return c, prepared, err
+	}
+	return h.prepareFrom(ctx, h.Live, namespace, name, p)
+}
+
+// isMalformed says that a call was refused before any contract was asked.
+func isMalformed(err error) bool {
+	refused, ok := errors.AsType[*contract.RefusedError](err)
+	return ok && refused.Err.Stage == snapshot.StageDecode
+}
+
+func (h *proposals) prepareFrom(ctx context.Context, from client.Reader, namespace, name string, p *v1alpha1.ToolProposal) (*contract.Contract, *contract.Prepared, error) {
+	c, err := h.contractFrom(ctx, from, namespace, name, p.Spec.Tool)
+	if err != nil {
+		return nil, nil, err
+	}
+	prepared, err := c.Prepare(p.Spec.Requester.Username, p.Spec.Arguments)
+	return c, prepared, err
+}
+
 // contractOf compiles the contract of a tool, or says why it cannot be called.
 func (h *proposals) contractOf(ctx context.Context, namespace, name, tool string) (*contract.Contract, error) {
+	c, err := h.contractFrom(ctx, h.Cached, namespace, name, tool)
+	if err == nil {
+		return c, nil
+	}
+	return h.contractFrom(ctx, h.Live, namespace, name, tool)
+}
+
+func (h *proposals) contractFrom(ctx context.Context, from client.Reader, namespace, name, tool string) (*contract.Contract, error) {
 	m := &v1alpha1.ToolManifest{}
 	// It is read and never changed, so that copying it is spared.
-	err := h.get(ctx, client.ObjectKey{Namespace: namespace, Name: tool}, m, client.UnsafeDisableDeepCopy)
+	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: tool}, m, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, invalid(kindProposal, name, refusal{
 			Field: "spec.tool", Reason: "UnknownTool",
@@ -94,11 +130,11 @@ func (h *proposals) contractOf(ctx context.Context, namespace, name, tool string
 	if err != nil {
 		return nil, fmt.Errorf("reading ToolManifest %s: %w", tool, err)
 	}
-	c, err := h.compile(ctx, h.Cached, m)
+	tools, err := observe.Tools(ctx, from, m.Namespace)
 	if err != nil {
-		// A type or scope that was created a moment ago may not be in the cache.
-		c, err = h.compile(ctx, h.Live, m)
+		return nil, err
 	}
+	c, err := h.Contracts.Compile(m, tools)
 	if err != nil {
 		return nil, invalid(kindProposal, name, refusal{
 			Field: "spec.tool", Reason: v1alpha1.ReasonToolNotReady,
@@ -106,22 +142,6 @@ func (h *proposals) contractOf(ctx context.Context, namespace, name, tool string
 		})
 	}
 	return c, nil
-}
-
-func (h *proposals) compile(ctx context.Context, from client.Reader, m *v1alpha1.ToolManifest) (*contract.Contract, error) {
-	tools, err := observe.Tools(ctx, from, m.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	return h.Contracts.Compile(m, tools)
-}
-
-// get reads from the cache and, for what is not there yet, from the API server.
-func (h *proposals) get(ctx context.Context, key client.ObjectKey, into client.Object, how client.GetOption) error {
-	if err := h.Cached.Get(ctx, key, into, how); err == nil || !apierrors.IsNotFound(err) {
-		return err
-	}
-	return h.Live.Get(ctx, key, into)
 }
 
 // check refuses what another mutating webhook changed after the seal, and a

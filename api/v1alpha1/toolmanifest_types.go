@@ -97,8 +97,10 @@ type ApprovalRules struct {
 	ReceiptLifetime *metav1.Duration `json:"receiptLifetime,omitempty"`
 
 	// requirements must all hold, with different people: one person counts
-	// for one requirement only. Without any, one approver is enough.
+	// for one requirement only. Without any, one approver is enough. At most 16
+	// people can approve one call, so that they cannot demand more in all.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.map(r, r.count).sum() <= 16",message="the counts must not be more than 16 in all, because only 16 receipts of a call can count"
 	// +listType=map
 	// +listMapKey=group
 	// +kubebuilder:validation:MaxItems=8
@@ -189,7 +191,7 @@ type Output struct {
 	// +kubebuilder:validation:Pattern=`^/work(/[A-Za-z0-9._-]+)+$`
 	File string `json:"file,omitempty"`
 	// sensitive keeps the output out of status and audit records, which then
-	// hold its digest and length.
+	// hold its digest and length. Format and schema are checked all the same.
 	// +optional
 	Sensitive bool `json:"sensitive,omitempty"`
 }

@@ -266,7 +266,12 @@ type Result struct {
 	// outputBytes is the length of the whole output.
 	// +optional
 	OutputBytes int64 `json:"outputBytes,omitempty"`
-	// truncated says that output is only the beginning.
+	// outputProblem says how an output breaks its format or schema that is kept
+	// out of the status. It contains nothing of the output.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	OutputProblem string `json:"outputProblem,omitempty"`
+	// truncated says that output or errorOutput is only the beginning.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 	// mediaType of the response.

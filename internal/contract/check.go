@@ -84,7 +84,7 @@ func (r *resolver) checkApproval(a ApprovalRules) {
 	if len(a.Requirements) > 8 {
 		r.add(ReasonInvalidManifest, field+"requirements", "are more than 8")
 	}
-	seen := map[string]bool{}
+	seen, people := map[string]bool{}, int64(0)
 	for i, q := range a.Requirements {
 		at := fmt.Sprintf("%srequirements[%d]", field, i)
 		if q.Group == "" || seen[q.Group] {
@@ -94,6 +94,11 @@ func (r *resolver) checkApproval(a ApprovalRules) {
 			r.add(ReasonInvalidManifest, at+".count", "must lie between 1 and 8")
 		}
 		seen[q.Group] = true
+		people += int64(q.Count)
+	}
+	if people > MaxReceipts {
+		r.add(ReasonInvalidManifest, field+"requirements",
+			"demand %d people in all, and no call can have more than %d receipts; lower the counts", people, MaxReceipts)
 	}
 }
 

@@ -304,6 +304,7 @@ var wrongManifests = map[string]wrong{
 	"a scope name that is none":        one(spec(`"scopeRef": {"name": "A B"}`), "spec.scopeRef.name InvalidManifest"),
 	"a Cedar type that is none":        one(spec(`"cedar": {"resource": "Tool:Fetch", "action": "x"}`), "spec.cedar.resource InvalidManifest"),
 	"a Cedar action that is none":      one(spec(`"cedar": {"resource": "Tool::Fetch", "action": "x y"}`), "spec.cedar.action InvalidManifest"),
+	"more approvers than can approve":  one(spec(`"approval": {"requirements": [{"group": "a", "count": 8}, {"group": "b", "count": 8}, {"group": "c", "count": 1}]}`), "spec.approval.requirements InvalidManifest"),
 	"another output format":            one(spec(`"output": {"format": "yaml"}`), "spec.output.format InvalidManifest"),
 	"an output file of a request":      one(strings.Replace(header("X-A", "x"), "{", `{"output": {"file": "/work/o"}, `, 1), "spec.output.file InvalidManifest"),
 	"an output file elsewhere":         one(spec(`"output": {"file": "/tmp/o"}`), "spec.output.file InvalidManifest"),

@@ -76,6 +76,13 @@ func TestContract_WritesOutDefaults(t *testing.T) {
 	}
 }
 
+func TestCompile_AcceptsAsManyApproversAsReceiptsCount(t *testing.T) {
+	c := compile(t, spec(`"approval": {"requirements": [{"group": "a", "count": 8}, {"group": "b", "count": 8}]}`))
+	if n := c.Approval().Requirements; n[0].Count+n[1].Count != contract.MaxReceipts {
+		t.Errorf("%v", n)
+	}
+}
+
 func TestContract_HandsOutCopies(t *testing.T) {
 	c := compile(t, mcp(`"arguments": [{"name": "where", "argument": "a"}, {"name": "how", "value": "\"fast\""}], `+mcpFine))
 	want := []contract.MCPArgument{{Name: "where", Argument: "a"}, {Name: "how", Value: new(`"fast"`)}}

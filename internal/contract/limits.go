@@ -34,6 +34,10 @@ const (
 	// MaxTextBytes bounds the value of a text argument.
 	MaxTextBytes = 32 << 10
 
+	// MaxReceipts is how many receipts of one call can count, and therefore how
+	// many people a manifest can demand in all.
+	MaxReceipts = 16
+
 	// MaxTimeout bounds how long a call may run.
 	MaxTimeout = 24 * time.Hour
 )

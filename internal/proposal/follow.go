@@ -29,6 +29,13 @@ func TicketDeadline(redeemed time.Time, timeout time.Duration) time.Time {
 	return redeemed.Add(timeout + startGrace)
 }
 
+// OutputIsCut says whether the text of a reported output is only its beginning,
+// length being that of the whole in bytes. A report tells that a text was cut
+// and not which one: the error output may be all that is too long.
+func OutputIsCut(cut bool, text string, length int64) bool {
+	return cut && int64(len(text)) != length
+}
+
 // Run is what is known about a call that was dispatched.
 type Run struct {
 	Proposal *v1alpha1.ToolProposal

@@ -134,3 +134,24 @@ func TestTicketDeadline_LiesBeforeTheCallIsGivenUp(t *testing.T) {
 		}
 	}
 }
+
+// A report says that a text was cut, and not which one.
+func TestOutputIsCut_TellsTheOutputFromTheErrorOutput(t *testing.T) {
+	for name, c := range map[string]struct {
+		cut    bool
+		text   string
+		length int64
+		want   bool
+	}{
+		"nothing was cut":               {false, "text", 4, false},
+		"bytes that are not UTF-8":      {false, "\uFFFD", 1, false},
+		"the output was cut":            {true, "text", 5, true},
+		"the error output was cut":      {true, "text", 4, false},
+		"both, which cannot be told":    {true, "\uFFFD", 1, true},
+		"an output of which is nothing": {true, "", 0, false},
+	} {
+		if got := proposal.OutputIsCut(c.cut, c.text, c.length); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -13,12 +13,13 @@ import (
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
+	"github.com/assent-dev/assent/internal/contract"
 )
 
 // MaxReceipts is how many receipts of one proposal may count. Admission refuses
 // to seal more. Only receipts that count take one of the places: otherwise
 // somebody could bury a genuine receipt under others that never counted.
-const MaxReceipts = 16
+const MaxReceipts = contract.MaxReceipts
 
 // clockSkew is how far in the future a receipt may be issued.
 const clockSkew = 30 * time.Second

@@ -142,6 +142,48 @@ func TestTool_CanBeCalledAtOnce(t *testing.T) {
 	}
 }
 
+// A manifest that was mended a moment ago is what counts, although the informers
+// still have the one that refuses the call.
+func TestTool_ThatWasMendedCanBeCalledAtOnce(t *testing.T) {
+	f := newFixture(t)
+	for name, c := range map[string]struct {
+		spoil, mend func(*v1alpha1.Argument)
+		refusal     string
+	}{
+		"not-ready": {
+			func(a *v1alpha1.Argument) { a.Type = "later" },
+			func(a *v1alpha1.Argument) { a.Type = "string" },
+			"422 spec.tool:ToolNotReady",
+		},
+		"too-narrow": {
+			func(a *v1alpha1.Argument) { a.Pattern = "db" },
+			func(a *v1alpha1.Argument) { a.Pattern = "web|db" },
+			"422 spec.arguments:PatternMismatch",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := f.in(t)
+			m := f.tool(name)
+			propose := func() string { return refusalOf(f.as(agent).Create(f.ctx, f.newProposal(name, web), client.DryRunAll)) }
+			change := func(how func(*v1alpha1.Argument)) {
+				how(&m.Spec.Arguments[0])
+				if err := server.admin.Update(f.ctx, m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			change(c.spoil)
+			if got := propose(); got != c.refusal {
+				t.Fatalf("got %s, want %s", got, c.refusal)
+			}
+			server.informers.pin(t, m.DeepCopy())
+			change(c.mend)
+			if got := propose(); got != "accepted" {
+				t.Errorf("got %s, want accepted", got)
+			}
+		})
+	}
+}
+
 func TestQuota_RefusesTheHundredAndFirstOpenCallOfOneRequesterOnly(t *testing.T) {
 	f := newFixture(t)
 	f.tool("restart")

@@ -4,10 +4,13 @@
 package api
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,6 +78,25 @@ func (f *fixture) wantVerdict(r *v1alpha1.ApprovalReceipt, want string) {
 	f.t.Helper()
 	if got := f.verdict(r); got != want {
 		f.t.Errorf("the receipt of %s says %q, want %q", r.Spec.Approver.Username, got, want)
+	}
+}
+
+// Nobody could ever approve a call that needs more people than can decide on it.
+func TestRequirements_DemandNoMorePeopleThanReceiptsCount(t *testing.T) {
+	f := newFixture(t)
+	demanding := func(counts ...int32) error {
+		m := f.manifest("demanding", `{version: "1", command: {image: IMAGE, argv: [tool]}}`)
+		m.Spec.Approval = &v1alpha1.ApprovalRules{}
+		for i, n := range counts {
+			m.Spec.Approval.Requirements = append(m.Spec.Approval.Requirements, v1alpha1.ApprovalRequirement{Group: fmt.Sprintf("g%d", i), Count: n})
+		}
+		return server.admin.Create(f.ctx, m, client.DryRunAll)
+	}
+	if err := demanding(8, 8); err != nil {
+		t.Errorf("16 people: %v", err)
+	}
+	if err := demanding(8, 8, 1); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "more than 16 in all") {
+		t.Errorf("17 people: %v", err)
 	}
 }
 
@@ -295,7 +317,7 @@ func TestReceipt_ExpiresAndTheCallWaitsOn(t *testing.T) {
 
 func TestReceipts_AreAtMostSixteen(t *testing.T) {
 	f := newFixture(t)
-	f.approvalTool(v1alpha1.ApprovalRequirement{Group: "sre", Count: 8}, v1alpha1.ApprovalRequirement{Group: "owners", Count: 8}, v1alpha1.ApprovalRequirement{Group: "more", Count: 1})
+	f.approvalTool(v1alpha1.ApprovalRequirement{Group: "sre", Count: 8}, v1alpha1.ApprovalRequirement{Group: "owners", Count: 8})
 	p := f.waiting()
 	for i := range proposal.MaxReceipts + 1 {
 		name := string(rune('a'+i)) + "-person"

@@ -174,6 +174,89 @@ func TestResult_OfASensitiveTool_IsStoredByDigestAlone(t *testing.T) {
 	}
 }
 
+// What is kept out of the status is held to format and schema all the same, by
+// the only one who ever sees it.
+func TestResult_OfASensitiveTool_IsHeldToItsSchema(t *testing.T) {
+	f := callFixture(t, func(m *v1alpha1.ToolManifest) {
+		m.Spec.Output = &v1alpha1.Output{
+			Format: v1alpha1.OutputJSON, Sensitive: true,
+			Schema: `{"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}`,
+		}
+	})
+	for name, c := range map[string]struct {
+		change        func(*attest.Result)
+		want, problem string
+	}{
+		"it satisfies the schema": {func(x *attest.Result) { x.Stdout = `{"id": 7}` }, "Succeeded/Succeeded", ""},
+		"it breaks the schema": {
+			func(x *attest.Result) { x.Stdout = `{"id": "canary-output"}` },
+			"Failed/ResultSchemaViolation", "ResultSchemaViolation: the output does not satisfy spec.output.schema",
+		},
+		"it cannot be read": {
+			func(x *attest.Result) { x.Stdout = `canary-output` },
+			"Failed/ResultSchemaViolation", "ResultSchemaViolation: the output is not a JSON text",
+		},
+		"it was cut": {
+			func(x *attest.Result) { x.Stdout, x.StdoutBytes, x.Truncated = `{"id": 7}`, 40000, true },
+			"Failed/ResultSchemaViolation", "ResultSchemaViolation: the output is longer than what is kept, so that it cannot be read as json",
+		},
+		"only its error output was cut": {
+			func(x *attest.Result) { x.Stdout, x.StdoutBytes, x.Truncated = `{"id": 7}`, 9, true },
+			"Succeeded/Succeeded", "",
+		},
+		"the tool failed": {
+			func(x *attest.Result) {
+				x.Stdout, x.Outcome, x.Reason, x.ExitCode = `no`, attest.OutcomeFailed, "NonZeroExit", new(int32(1))
+			},
+			"Failed/NonZeroExit", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := f.in(t)
+			p, _ := f.dispatched("restart", web)
+			r := f.runnerFor(p)
+			key := r.mustRedeem()
+			for range 2 { // the answer to the first may have been lost
+				if status := r.deliver(key, r.report(c.change)); status != http.StatusOK {
+					t.Fatalf("got %d, want 200", status)
+				}
+			}
+			p = f.step(p)
+			if got := outcome(p); got != c.want || p.Status.Result.OutputProblem != c.problem {
+				t.Errorf("got %s, %q, want %s, %q", got, p.Status.Result.OutputProblem, c.want, c.problem)
+			}
+			if strings.Contains(jsonOf(t, p), "canary-output") {
+				t.Error("the output is stored")
+			}
+		})
+	}
+}
+
+// A tool that says much beside its result has still given one.
+func TestResult_WithMuchErrorOutput_IsReadAllTheSame(t *testing.T) {
+	f := callFixture(t, func(m *v1alpha1.ToolManifest) { m.Spec.Output = &v1alpha1.Output{Format: v1alpha1.OutputJSON} })
+	for name, c := range map[string]struct {
+		bytes int64
+		want  string
+	}{
+		"the error output was cut": {9, "Succeeded/Succeeded"},
+		"the output was cut":       {40000, "Failed/ResultSchemaViolation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := f.in(t)
+			p, _ := f.dispatched("restart", web)
+			r := f.runnerFor(p)
+			status := r.deliver(r.mustRedeem(), r.report(func(x *attest.Result) { x.Stdout, x.StdoutBytes, x.Truncated = `{"id": 7}`, c.bytes, true }))
+			if status != http.StatusOK {
+				t.Fatalf("got %d, want 200", status)
+			}
+			if got := outcome(f.step(p)); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 // A result that somebody else wrote into the status, or changed there.
 func TestStoredResult_ThatSomebodyElseWrote_EndsAsTampered(t *testing.T) {
 	f := callFixture(t)

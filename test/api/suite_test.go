@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,6 +60,7 @@ type apiServer struct {
 	admin     client.WithWatch
 	keys      *attest.Keyring
 	contracts *proposal.Compiler
+	informers informers
 	clock     *clock
 	hooks     hooks
 	noop      noop
@@ -141,8 +143,9 @@ func (s *apiServer) startAdmission(ctx context.Context) error {
 	if err := observe.RegisterIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	s.informers.Reader = mgr.GetClient()
 	err = webhook.Setup(mgr, &webhook.Config{
-		Cached: mgr.GetClient(), Live: s.admin, Reviews: s.admin,
+		Cached: &s.informers, Live: s.admin, Reviews: s.admin,
 		Keys: func() *attest.Keyring { return s.keys }, Contracts: s.contracts,
 		Now: s.clock.Now, Random: rand.Reader, Epoch: s.epoch.Load,
 		MaxReceiptLifetime: 15 * time.Minute, MaxPending: 100, Tracer: s.traces.tracer,
@@ -162,6 +165,32 @@ func (s *apiServer) startAdmission(ctx context.Context) error {
 		return err
 	}
 	s.noop.load(s.hooks, base)
+	return nil
+}
+
+// informers are what admission reads first. They are as far behind as a test wants
+// them to be.
+type informers struct {
+	client.Reader
+	manifests sync.Map
+}
+
+// pin makes the informers have a manifest as it is now until the test ends.
+func (i *informers) pin(t *testing.T, m *v1alpha1.ToolManifest) {
+	t.Helper()
+	key := client.ObjectKeyFromObject(m)
+	i.manifests.Store(key, m)
+	t.Cleanup(func() { i.manifests.Delete(key) })
+}
+
+// Get reads an object.
+func (i *informers) Get(ctx context.Context, key client.ObjectKey, into client.Object, how ...client.GetOption) error {
+	m, isManifest := into.(*v1alpha1.ToolManifest)
+	pinned, isPinned := i.manifests.Load(key)
+	if !isManifest || !isPinned {
+		return i.Reader.Get(ctx, key, into, how...)
+	}
+	pinned.(*v1alpha1.ToolManifest).DeepCopyInto(m)
 	return nil
 }
 
