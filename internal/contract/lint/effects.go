@@ -5,6 +5,7 @@ package lint
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,11 +41,46 @@ func (m *manifest) checkCommand(c *contract.CommandTemplate) {
 	m.checkProgram(c)
 	m.checkWords(c)
 	m.checkDecisions(c)
+	m.checkOutputFile(c)
+}
+
+// checkOutputFile compares the file that is read with those that the command is
+// told of.
+func (m *manifest) checkOutputFile(c *contract.CommandTemplate) {
+	if m.Output != nil && m.Output.File != "" {
+		if file := m.Output.File; !strings.Contains(textOf(c), path.Base(file)) {
+			m.find(ruleOutputFile, "spec.output.file", "the command is not told to write to %s", file)
+		}
+		return
+	}
 	for i, d := range c.Defaults {
-		if d.Value.Text() == "/work/output" {
-			m.find(ruleOutputFile, fmt.Sprintf("spec.command.defaults[%d].value", i), "the command writes to %s", d.Value.Text())
+		if contract.IsOutputFile(d.Value.Text()) {
+			m.find(ruleOutputFile, fmt.Sprintf("spec.command.defaults[%d].value", i),
+				"the command may write to %s, which is not read; name it in spec.output.file", d.Value.Text())
 		}
 	}
+}
+
+// textOf is everything that a command gets from its manifest.
+func textOf(c *contract.CommandTemplate) string {
+	all := slices.Clone(c.Argv)
+	for _, d := range c.Defaults {
+		all = append(all, d.Value.Text())
+	}
+	for _, mapped := range c.Mappings {
+		for _, v := range mapped.Values {
+			all = append(all, v.Flags)
+		}
+	}
+	for _, d := range c.Conditionals {
+		all = append(all, d.Template)
+	}
+	for _, v := range c.Env {
+		if v.Value != nil {
+			all = append(all, *v.Value)
+		}
+	}
+	return strings.Join(all, "\n")
 }
 
 func (m *manifest) checkProgram(c *contract.CommandTemplate) {

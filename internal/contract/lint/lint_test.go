@@ -67,7 +67,7 @@ var cases = map[string]struct{ found, fine, field string }{
 	"cluster-identity":      {spec(`"execution": {"serviceAccountName": "admin"}`), spec(`"execution": {"cpu": "1"}`), "spec.execution.serviceAccountName"},
 	"required-default":      {command(`{"name": "a", "type": "string", "required": true, "default": "x"}`, `"argv": ["tool", "--a={a}"]`), command(`{"name": "a", "type": "string", "default": "x"}`, `"argv": ["tool", "--a={a}"]`), "spec.arguments[0].required"},
 	"no-output-schema":      {spec(`"output": {"format": "json"}`), spec(`"output": {"format": "json", "schema": "{}"}`), "spec.output.format"},
-	"output-file":           {command(pattern, `"argv": ["tool", "{a}", "-o", "{o}"], "defaults": [{"name": "o", "value": "/work/output"}]`), command(pattern, `"argv": ["tool", "{a}", "-o", "{o}"], "defaults": [{"name": "o", "value": "-"}]`), "spec.command.defaults[0].value"},
+	"output-file":           {command(pattern, `"argv": ["tool", "{a}", "-o", "{o}"], "defaults": [{"name": "o", "value": "/work/output"}]`), strings.Replace(command(pattern, `"argv": ["tool", "{a}", "-o", "{o}"], "defaults": [{"name": "o", "value": "/work/output"}]`), "{", `{"output": {"file": "/work/output"}, `, 1), "spec.command.defaults[0].value"},
 }
 
 // objectRules are tested on types and scopes below.
@@ -142,10 +142,25 @@ func TestRules_AreAllTestedAndSayWhy(t *testing.T) {
 	}
 }
 
+// outputPlaces names a file in every part of a command.
+const outputPlaces = `"argv": ["tool", "{a}", "{m}", "{c}", "{o}", "in-argv"], "defaults": [{"name": "o", "value": "in-default"}],
+	"mappings": [{"name": "m", "argument": "a", "values": [{"value": "x", "flags": "in-flags"}]}],
+	"conditionals": [{"name": "c", "when": "a != ''", "template": "in-template"}], "env": [{"name": "O", "value": "in-env"}, {"name": "T", "secret": "t"}]`
+
+func TestCheck_KnowsWhereACommandIsToldOfAFile(t *testing.T) {
+	for _, place := range []string{"in-argv", "in-default", "in-flags", "in-template", "in-env"} {
+		text := strings.Replace(command(pattern, outputPlaces), "{", `{"output": {"file": "/work/`+place+`"}, "secrets": [{"name": "t", "secretName": "s", "key": "k"}], `, 1)
+		if got := fields(lint.Check(one(t, text), lint.Options{}), "output-file"); got != nil {
+			t.Errorf("%s: found at %v", place, got)
+		}
+	}
+}
+
 func TestCheck_FindsEveryFormOfSomeRules(t *testing.T) {
 	for name, c := range map[string]struct{ rule, manifest, field string }{
 		"a shell that gets nothing of the agent's": {"shell", `{"version": "1", "command": {"image": "` + image + `", "argv": ["env", "bash"]}}`, "spec.command.argv[0]"},
 		"an interpreter without an option":         {"interpreter", command(text, `"argv": ["awk", "{a}"]`), "spec.command.argv[1]"},
+		"an output file nobody writes":             {"output-file", strings.Replace(command(pattern, outputPlaces), "{", `{"output": {"file": "/work/other"}, `, 1), "spec.output.file"},
 		"a high risk":                              {"risk-without-approval", spec(`"riskTier": "high", "approval": {"timeout": "1h"}`), "spec.riskTier"},
 		"a secret for another host":                {"secret-without-hosts", request(pattern, `"method": "GET", "url": "https://api.example.org/{a}", "headers": [{"name": "X", "value": "{_secret:t}"}]`), "spec.secrets[0].hosts"},
 		"a secret in a body without TLS":           {"secret-over-http", request(pattern, `"method": "POST", "url": "http://api.example.com/{a}", "headers": [{"name": "Content-Type", "value": "application/json"}], "body": "\"{_secret:t}\""`), "spec.http.url"},

@@ -201,8 +201,8 @@ var noteRules = []Rule{
 		"Whatever the tool prints in that format is passed on to the agent.",
 	},
 	{
-		ruleOutputFile, Note, "A command writes its result to a file.",
-		"Only standard output is read as the result.",
+		ruleOutputFile, Note, "A command writes its result to a file that is not read, or the file that is read is not named to it.",
+		"Standard output is the result unless spec.output.file names a file, and a call that leaves no such file fails.",
 	},
 	{
 		ruleUnused, Note, "An ArgumentType or ToolScope is not used by any manifest among the files.",
