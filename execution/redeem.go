@@ -64,7 +64,7 @@ func (s *Server) redeem(ctx context.Context, pod *corev1.Pod, body []byte) ([]by
 		if c.seal != nil {
 			s.trace(tracing.Redemption, c.seal.SealID, c.proposal, began, err)
 		}
-		return answer, err
+		return answer, about(c.proposal, err)
 	}
 	return nil, fmt.Errorf("the proposal changed %d times while it was redeemed", swapAttempts)
 }
@@ -183,7 +183,7 @@ func (s *Server) readJob(ctx context.Context, c *claim) error {
 	}
 	c.job, expected.UID = live, live.UID
 	if drift := job.Diff(expected, c.pod); len(drift) > 0 {
-		s.Log.Info("a Pod differs from what its Job must make", "proposal", client.ObjectKeyFromObject(c.proposal), "pod", c.pod.Name, "fields", drift)
+		naming(s.Log, c.proposal).Info("a Pod differs from what its Job must make", "pod", c.pod.Name, "fields", drift)
 		if c.proposal.Status.RedeemedBy == nil {
 			s.noteDrift(ctx, c, drift)
 		}
@@ -202,7 +202,7 @@ func (s *Server) noteDrift(ctx context.Context, c *claim, drift []string) {
 		next.Status.Message = next.Status.Message[:1024]
 	}
 	if err := s.Client.Status().Update(ctx, next); err != nil {
-		s.Log.Info("could not note the drift on the proposal", "cause", err.Error())
+		naming(s.Log, c.proposal).Info("could not note the drift on the proposal", "cause", err.Error())
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *Server) result(ctx context.Context, pod *corev1.Pod, body []byte) ([]by
 		}
 		report, err := s.open(p, signed)
 		if err != nil {
-			return nil, err
+			return nil, about(p, err)
 		}
 		err = s.store(ctx, p, report)
 		if apierrors.IsConflict(err) {
@@ -55,7 +55,7 @@ func (s *Server) result(ctx context.Context, pod *corev1.Pod, body []byte) ([]by
 		if s.Tracer != nil {
 			s.trace(tracing.Result, proposal.TraceID(s.Keys(), p), p, began, err)
 		}
-		return []byte("{}"), err
+		return []byte("{}"), about(p, err)
 	}
 	return nil, fmt.Errorf("the proposal changed %d times while its result was stored", swapAttempts)
 }
@@ -76,7 +76,7 @@ func (s *Server) redeemedBy(ctx context.Context, pod *corev1.Pod) (*v1alpha1.Too
 		return nil, fmt.Errorf("reading the proposal: %w", err)
 	}
 	if p.Status.RedeemedBy == nil || p.Status.RedeemedBy.PodUID != pod.UID {
-		return nil, refuse(http.StatusConflict, "the Pod did not redeem the call")
+		return nil, about(p, refuse(http.StatusConflict, "the Pod did not redeem the call"))
 	}
 	return p, nil
 }

@@ -186,10 +186,10 @@ func (s *Server) answer(w http.ResponseWriter, body []byte, err error) {
 		w.WriteHeader(http.StatusOK)
 		_, _ = w.Write(body)
 	case errors.As(err, &r):
-		s.Log.Info("refused a runner's request", "status", r.status, "reason", r.reason)
+		s.logFor(err).Info("refused a runner's request", "status", r.status, "reason", r.reason)
 		http.Error(w, http.StatusText(r.status), r.status)
 	default:
-		s.Log.Error(err, "answering a runner's request")
+		s.logFor(err).Error(err, "answering a runner's request")
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 	}
 }

@@ -5,6 +5,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -144,6 +145,9 @@ func TestRunningCall_WhoseEndCannotBeRecorded_KeepsItsGrant(t *testing.T) {
 	p = f.step(p)
 	if got, want := outcome(p), "Running/AuditUnavailable"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	if j := f.jobOf(p); j.DeletionTimestamp != nil || !slices.Contains(j.Finalizers, v1alpha1.FinalizerOutcome) {
+		t.Errorf("the Job was let go before the end of its call was recorded: %v", j.ObjectMeta)
 	}
 	log.fail = nil
 	// The operator was restarted meanwhile.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/controllers"
+	"github.com/assent-dev/assent/execution"
 	"github.com/assent-dev/assent/internal/audit"
 )
 
@@ -201,7 +202,7 @@ func TestEtcdThatWasRestored_RunsNothingTwice(t *testing.T) {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
 			runner := f.runnerFor(granted)
-			runner.endpoint = f.endpoint(watermark.Look)
+			runner.endpoint = f.endpoint(func(s *execution.Server) { s.Restored = watermark.Look })
 			if status, _ := runner.redeem(); status != 503 {
 				t.Errorf("a Pod of the granted call: got %d, want 503", status)
 			}

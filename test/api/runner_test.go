@@ -5,7 +5,6 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"io"
 	"net/http"
@@ -40,14 +39,14 @@ func (f *fixture) in(t *testing.T) *fixture {
 }
 
 // endpoint is the execution endpoint of the fixture's operator.
-func (f *fixture) endpoint(restored ...func(context.Context) (string, error)) http.Handler {
+func (f *fixture) endpoint(change ...func(*execution.Server)) http.Handler {
 	s := &execution.Server{
 		Live: server.admin, Client: server.admin, Keys: f.shared.Keys, Contracts: f.shared.Contracts,
 		ExpectedJob: f.shared.ExpectedJob, Hosts: []string{executionHost},
 		Now: f.shared.Now, Epoch: f.shared.Epoch, Log: discard(), Tracer: f.shared.Tracer,
 	}
-	for _, r := range restored {
-		s.Restored = r
+	for _, c := range change {
+		c(s)
 	}
 	return s.Handler()
 }

@@ -45,27 +45,42 @@ func (l *Log) draft(r audit.Record) (*audit.Draft, error) {
 // appendParts writes the parts of a large record together and waits for all:
 // the record names their indexes, so it can only come after them.
 func (l *Log) appendParts(ctx context.Context, r audit.Record, draft *audit.Draft) ([]uint64, error) {
+	waiting, err := l.enqueueParts(ctx, r, draft)
+	if err != nil {
+		return nil, err
+	}
+	// All are waited for, also where one failed: whoever is told that the record
+	// was not written should not find a part of it written afterwards.
+	indexes, errs := make([]uint64, len(waiting)), make([]error, len(waiting))
+	for i, f := range waiting {
+		indexes[i], errs[i] = f.wait(ctx)
+	}
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return indexes, nil
+}
+
+// enqueueParts puts the parts in line. The committer waits for the last of
+// them, so that a disk that is full takes all or none where they fit a batch.
+func (l *Log) enqueueParts(ctx context.Context, r audit.Record, draft *audit.Draft) ([]future, error) {
+	l.sealing.Add(1)
+	defer l.sealing.Add(-1)
 	var waiting []future
 	for _, data := range draft.Parts() {
 		id, err := l.newID()
 		if err != nil {
 			return nil, unavailable(err)
 		}
-		part, err := l.draft(audit.Record{ID: id, Time: r.Time, Data: data})
+		part, err := audit.NewDraft(audit.Record{ID: id, Time: r.Time, Data: data})
 		if err != nil {
 			return nil, err
 		}
 		waiting = append(waiting, l.enqueue(ctx, part, nil))
 	}
-	indexes := make([]uint64, 0, len(waiting))
-	for _, f := range waiting {
-		index, err := f.wait(ctx)
-		if err != nil {
-			return nil, err
-		}
-		indexes = append(indexes, index)
-	}
-	return indexes, nil
+	return waiting, nil
 }
 
 type outcome struct {
