@@ -43,7 +43,7 @@ func TestForgedStatus_IsNoOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			p, live := f.slowCall("40")
+			p, live := f.slowCall("25")
 			f.unguarded()
 			f.untilDone("the status to be forged", func() error { return forge(f, p, live) })
 			p = f.wantOneRedemption(p)
