@@ -166,7 +166,7 @@ func (d *demo) received(tool string, c call) error {
 		}
 	}
 	decided := c.Spec.Prepared.Effect.HTTP.Body + c.Spec.Prepared.Effect.MCP.Arguments
-	d.check("the service received what was decided", decided != "" && len(got) == 1 && got[0] == decided,
+	d.check("the "+tool+" arrived as decided", decided != "" && len(got) == 1 && got[0] == decided,
 		fmt.Sprintf("%d time: %s", len(got), strings.Join(got, ", ")))
 	return nil
 }
