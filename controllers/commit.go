@@ -50,7 +50,7 @@ func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (
 	if behind, err := r.Behind(ctx, p.Namespace); err != nil || behind {
 		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, err
 	}
-	f, err := r.gather(ctx, r.Live, p)
+	f, err := r.gatherLive(ctx, p)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -65,6 +65,16 @@ func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (
 		return r.applyPlan(ctx, f, plan)
 	}
 	return r.grant(ctx, f, plan)
+}
+
+// gatherLive gathers anew from the API server, and asks what is asked only once
+// a call could be granted.
+func (r *ProposalReconciler) gatherLive(ctx context.Context, p *v1alpha1.ToolProposal) (*facts, error) {
+	f, err := r.gather(ctx, r.Live, p)
+	if err == nil && f.SealErr == nil {
+		f.PrincipalProblem, err = observe.PrincipalProblem(ctx, r.Live, p.Spec.Requester)
+	}
+	return f, err
 }
 
 func (r *ProposalReconciler) grant(ctx context.Context, f *facts, plan proposal.Plan) (ctrl.Result, error) {

@@ -120,7 +120,7 @@ func (h *proposals) contractOf(ctx context.Context, namespace, name, tool string
 func (h *proposals) contractFrom(ctx context.Context, from client.Reader, namespace, name, tool string) (*contract.Contract, error) {
 	m := &v1alpha1.ToolManifest{}
 	// It is read and never changed, so that copying it is spared.
-	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: tool}, m, client.UnsafeDisableDeepCopy)
+	err := read(ctx, from, client.ObjectKey{Namespace: namespace, Name: tool}, m, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, invalid(kindProposal, name, refusal{
 			Field: "spec.tool", Reason: "UnknownTool",

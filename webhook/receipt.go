@@ -72,7 +72,7 @@ func (h *receipts) decide(ctx context.Context, namespace string, p *v1alpha1.Too
 func (h *receipts) proposalOf(ctx context.Context, namespace string, r *v1alpha1.ApprovalReceipt) (*v1alpha1.ToolProposal, error) {
 	name := displayName(r)
 	p := &v1alpha1.ToolProposal{}
-	err := h.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: r.Spec.ProposalRef.Name}, p)
+	err := read(ctx, h.Live, client.ObjectKey{Namespace: namespace, Name: r.Spec.ProposalRef.Name}, p)
 	if apierrors.IsNotFound(err) {
 		return nil, invalid(kindReceipt, name, refusal{
 			Field: "spec.proposalRef.name", Reason: v1alpha1.ReasonProposalNotFound,

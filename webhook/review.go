@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,10 +30,10 @@ const maxReviewBytes = 7 << 20
 
 // endpoint answers the admission reviews of one kind. Every call passes two of
 // them, one to be sealed and one to be looked at again, so that a review is
-// read in one pass and a patch is written without comparing two texts of the
-// object.
+// read once and a patch is written without comparing two texts of the object.
 type endpoint[T any] struct {
-	log logr.Logger
+	kind string
+	log  logr.Logger
 	// answer looks at an object that is being created. It returns a JSON patch
 	// or nothing, or says why the object is refused.
 	answer func(ctx context.Context, req *request, o *T) (patch []byte, err error)
@@ -48,12 +49,12 @@ type request struct {
 	UserInfo    authenticationv1.UserInfo `json:"userInfo"`
 }
 
-type review[T any] struct {
+type review struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Request    *struct {
 		request `json:",inline"`
-		Object  *T `json:"object"`
+		Object  jsontext.Value `json:"object"`
 	} `json:"request"`
 }
 
@@ -66,13 +67,13 @@ const (
 // review, which kube-apiserver takes for a webhook that failed: the webhooks
 // fail closed.
 func (e *endpoint[T]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	req, o, err := readReview[T](r)
+	req, object, err := readReview(r)
 	if err != nil {
 		e.log.Error(err, "an admission review could not be read", "path", r.URL.Path)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	answer, err := e.review(r.Context(), req, o)
+	answer, err := e.review(r.Context(), req, object)
 	if err == nil {
 		w.Header().Set("Content-Type", "application/json")
 		_, err = w.Write(answer)
@@ -82,7 +83,7 @@ func (e *endpoint[T]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func readReview[T any](r *http.Request) (*request, *T, error) {
+func readReview(r *http.Request) (*request, jsontext.Value, error) {
 	if t := r.Header.Get("Content-Type"); t != "application/json" {
 		return nil, nil, errors.New("an admission review is application/json")
 	}
@@ -94,10 +95,10 @@ func readReview[T any](r *http.Request) (*request, *T, error) {
 	if body.Len() > maxReviewBytes {
 		return nil, nil, fmt.Errorf("the admission review is longer than %d bytes", maxReviewBytes)
 	}
-	var in review[T]
+	var in review
 	// The library's errors quote what they do not understand.
 	if json.Unmarshal(body.Bytes(), &in) != nil {
-		return nil, nil, errors.New("the body is no admission review of the expected kind of object")
+		return nil, nil, errors.New("the body is no admission review")
 	}
 	if in.APIVersion != reviewAPIVersion || in.Kind != reviewKind || in.Request == nil {
 		return nil, nil, fmt.Errorf("the body is no %s of %s", reviewKind, reviewAPIVersion)
@@ -106,14 +107,11 @@ func readReview[T any](r *http.Request) (*request, *T, error) {
 }
 
 // review lets everything pass but creates, which are for the handler.
-func (e *endpoint[T]) review(ctx context.Context, req *request, o *T) ([]byte, error) {
+func (e *endpoint[T]) review(ctx context.Context, req *request, object jsontext.Value) ([]byte, error) {
 	if req.Operation != admissionv1.Create || req.SubResource != "" {
 		return allowed(req.UID, nil), nil
 	}
-	if o == nil {
-		return refused(req.UID, apierrors.NewBadRequest("the admission review has no object"))
-	}
-	patch, err := e.answer(ctx, req, o)
+	patch, err := e.ask(ctx, req, object)
 	if err == nil {
 		return allowed(req.UID, patch), nil
 	}
@@ -122,6 +120,26 @@ func (e *endpoint[T]) review(ctx context.Context, req *request, o *T) ([]byte, e
 	}
 	e.log.Error(err, "an admission review failed", "namespace", req.Namespace)
 	return refused(req.UID, apierrors.NewInternalError(err))
+}
+
+func (e *endpoint[T]) ask(ctx context.Context, req *request, object jsontext.Value) ([]byte, error) {
+	o := new(T)
+	// kube-apiserver holds the object against its schema only afterwards.
+	if err := json.Unmarshal(object, o); err != nil {
+		return nil, invalid(e.kind, "", misfit(err))
+	}
+	return e.answer(ctx, req, o)
+}
+
+// misfit names the field that has another type than the kind gives it. What
+// the field holds is not told.
+func misfit(err error) refusal {
+	r := refusal{Field: "object", Reason: "WrongType", Message: "the object does not have the form of its kind"}
+	if e, ok := errors.AsType[*json.SemanticError](err); ok && e.JSONPointer != "" {
+		r.Field = strings.ReplaceAll(strings.TrimPrefix(string(e.JSONPointer), "/"), "/", ".")
+		r.Message = "the field has another type than the kind gives it"
+	}
+	return r
 }
 
 // allowed writes the answer that nearly every review gets.

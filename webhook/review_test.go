@@ -28,7 +28,7 @@ const createReview = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionRevie
 // post sends one review to an endpoint that gives the answer.
 func post(t *testing.T, contentType, body string, answer func(*request, *v1alpha1.ToolProposal) ([]byte, error)) *httptest.ResponseRecorder {
 	t.Helper()
-	e := &endpoint[v1alpha1.ToolProposal]{log: logr.Discard(), answer: func(_ context.Context, req *request, p *v1alpha1.ToolProposal) ([]byte, error) {
+	e := &endpoint[v1alpha1.ToolProposal]{kind: kindProposal, log: logr.Discard(), answer: func(_ context.Context, req *request, p *v1alpha1.ToolProposal) ([]byte, error) {
 		return answer(req, p)
 	}}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/x", strings.NewReader(body))
@@ -83,8 +83,18 @@ func TestReview_RefusesWhatTheHandlerRefuses(t *testing.T) {
 			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: "reading ToolManifest t: timeout"}}},
 		}},
 		"a create without an object": {strings.Replace(createReview, `"object":{`, `"oldObject":{`, 1), nil, metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest,
-			Message: "the admission review has no object",
+			Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+			Message: "object: WrongType: the object does not have the form of its kind",
+			Details: &metav1.StatusDetails{Group: "assent.dev", Kind: kindProposal, Causes: []metav1.StatusCause{
+				{Type: "WrongType", Field: "object", Message: "WrongType: the object does not have the form of its kind"},
+			}},
+		}},
+		"arguments that are no text": {strings.Replace(createReview, `"arguments":"{}"`, `"arguments":{"secret":1}`, 1), nil, metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+			Message: "spec.arguments: WrongType: the field has another type than the kind gives it",
+			Details: &metav1.StatusDetails{Group: "assent.dev", Kind: kindProposal, Causes: []metav1.StatusCause{
+				{Type: "WrongType", Field: "spec.arguments", Message: "WrongType: the field has another type than the kind gives it"},
+			}},
 		}},
 	}
 	for name, tc := range tests {
@@ -123,9 +133,8 @@ func TestReview_LetsPassWhatIsNoCreate(t *testing.T) {
 func TestReview_FailsClosed(t *testing.T) {
 	tests := map[string]struct{ contentType, body, want string }{
 		"another content type":    {"application/yaml", createReview, "an admission review is application/json\n"},
-		"no JSON":                 {"application/json", `secret-argument`, "the body is no admission review of the expected kind of object\n"},
-		"a member twice":          {"application/json", strings.Replace(createReview, `"uid":"u-1"`, `"uid":"u-1","uid":"u-2"`, 1), "the body is no admission review of the expected kind of object\n"},
-		"a member of wrong type":  {"application/json", strings.Replace(createReview, `"arguments":"{}"`, `"arguments":{}`, 1), "the body is no admission review of the expected kind of object\n"},
+		"no JSON":                 {"application/json", `secret-argument`, "the body is no admission review\n"},
+		"a member twice":          {"application/json", strings.Replace(createReview, `"uid":"u-1"`, `"uid":"u-1","uid":"u-2"`, 1), "the body is no admission review\n"},
 		"another kind":            {"application/json", strings.Replace(createReview, "AdmissionReview", "Review", 1), "the body is no AdmissionReview of admission.k8s.io/v1\n"},
 		"another version":         {"application/json", strings.Replace(createReview, "io/v1", "io/v1beta1", 1), "the body is no AdmissionReview of admission.k8s.io/v1\n"},
 		"no request":              {"application/json", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, "the body is no AdmissionReview of admission.k8s.io/v1\n"},

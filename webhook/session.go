@@ -25,7 +25,7 @@ func (h *proposals) sessionOf(ctx context.Context, namespace string, p *v1alpha1
 		return nil, nil //nolint:nilnil // a call needs no session
 	}
 	s := &v1alpha1.AgentSession{}
-	err := h.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: p.Spec.SessionRef.Name}, s)
+	err := read(ctx, h.Live, client.ObjectKey{Namespace: namespace, Name: p.Spec.SessionRef.Name}, s)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading AgentSession %s: %w", p.Spec.SessionRef.Name, err)
 	}

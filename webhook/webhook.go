@@ -16,6 +16,9 @@ import (
 	"io"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,15 +70,24 @@ func Setup(mgr ctrl.Manager, c *Config) error {
 		}
 	}
 	p, r := &proposals{c}, &receipts{c}
-	serve(mgr, "/mutate-assent-dev-v1alpha1-toolproposal", p.seal)
-	serve(mgr, "/validate-assent-dev-v1alpha1-toolproposal", p.check)
-	serve(mgr, "/mutate-assent-dev-v1alpha1-approvalreceipt", r.seal)
-	serve(mgr, "/validate-assent-dev-v1alpha1-approvalreceipt", r.check)
+	serve(mgr, kindProposal, "/mutate-assent-dev-v1alpha1-toolproposal", p.seal)
+	serve(mgr, kindProposal, "/validate-assent-dev-v1alpha1-toolproposal", p.check)
+	serve(mgr, kindReceipt, "/mutate-assent-dev-v1alpha1-approvalreceipt", r.seal)
+	serve(mgr, kindReceipt, "/validate-assent-dev-v1alpha1-approvalreceipt", r.check)
 	return nil
 }
 
-func serve[T any](mgr ctrl.Manager, path string, answer func(context.Context, *request, *T) ([]byte, error)) {
-	mgr.GetWebhookServer().Register(path, &endpoint[T]{log: mgr.GetLogger().WithName("webhook"), answer: answer})
+func serve[T any](mgr ctrl.Manager, kind, address string, answer func(context.Context, *request, *T) ([]byte, error)) {
+	mgr.GetWebhookServer().Register(address, &endpoint[T]{kind: kind, log: mgr.GetLogger().WithName("webhook"), answer: answer})
+}
+
+// read reads one object that a client named. A name that no object can have is
+// one that no object has: schemas are looked at after admission only.
+func read(ctx context.Context, from client.Reader, key client.ObjectKey, into client.Object, how ...client.GetOption) error {
+	if key.Name == "" || len(path.IsValidPathSegmentName(key.Name)) > 0 {
+		return apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupVersion.Group}, key.Name)
+	}
+	return from.Get(ctx, key, into, how...)
 }
 
 // stamp draws what is new at each admission.

@@ -133,6 +133,9 @@ const (
 	// policies changed, and that they do not permit it any more. The condition
 	// Decided and status.decision have the policies' own reason.
 	ReasonPolicyChanged = "PolicyChanged"
+	// ReasonPrincipalChanged says that the requester's ServiceAccount is gone,
+	// or was created anew, since it asked.
+	ReasonPrincipalChanged = "PrincipalChanged"
 	// ReasonSessionInvalid says that the call's session is missing, expired,
 	// revoked, changed or another principal's.
 	ReasonSessionInvalid = "SessionInvalid"

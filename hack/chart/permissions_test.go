@@ -54,7 +54,7 @@ func TestOperator_HasThePermissionsThatAreDeclaredAndNoOthers(t *testing.T) {
 func TestOperator_CannotReachWhatItDoesNotNeed(t *testing.T) {
 	o := render(t)
 	for _, rule := range o.clusterRoles["assent"].Rules {
-		for _, never := range []string{"*", "secrets", "configmaps", "serviceaccounts", "pods/exec", "pods/log", "pods/attach", "pods/ephemeralcontainers", "nodes", "toolproposals/*"} {
+		for _, never := range []string{"*", "secrets", "configmaps", "serviceaccounts/token", "pods/exec", "pods/log", "pods/attach", "pods/ephemeralcontainers", "nodes", "toolproposals/*"} {
 			if slices.Contains(rule.Resources, never) {
 				t.Errorf("cluster-wide access to %s: %v", never, rule)
 			}
@@ -69,6 +69,9 @@ func TestOperator_CannotReachWhatItDoesNotNeed(t *testing.T) {
 		}
 		if slices.Contains(rule.APIGroups, "assent.dev") && slices.Contains(rule.Verbs, "create") {
 			t.Errorf("creates calls, receipts or rules itself: %v", rule)
+		}
+		if slices.Contains(rule.Resources, "serviceaccounts") && !slices.Equal(rule.Verbs, []string{"get"}) {
+			t.Errorf("does more with ServiceAccounts than to tell one from another: %v", rule)
 		}
 		if slices.Contains(rule.Resources, "pods") && slices.Contains(rule.Verbs, "create") {
 			t.Errorf("creates Pods without a Job: %v", rule)

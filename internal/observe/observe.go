@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -89,6 +90,33 @@ func Session(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal) 
 		return nil, fmt.Errorf("reading AgentSession %s/%s: %w", p.Namespace, p.Spec.SessionRef.Name, err)
 	}
 	return s, nil
+}
+
+// accountPrefix begins the usernames of ServiceAccounts; namespace and name
+// follow (Kubernetes documentation, "Authenticating").
+const accountPrefix = "system:serviceaccount:"
+
+// PrincipalProblem says why somebody is not who they were when they were
+// authenticated: their ServiceAccount is gone, or is another one of the same
+// name. It is empty for people, of whom the cluster keeps no object, and for
+// authenticators that give no UID.
+func PrincipalProblem(ctx context.Context, from client.Reader, who *v1alpha1.Identity) (string, error) {
+	account, isAccount := strings.CutPrefix(who.Username, accountPrefix)
+	namespace, name, ok := strings.Cut(account, ":")
+	if !isAccount || !ok || who.UID == "" {
+		return "", nil
+	}
+	now := &corev1.ServiceAccount{}
+	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, now)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "the requester's ServiceAccount does not exist any more", nil
+	case err != nil:
+		return "", fmt.Errorf("reading ServiceAccount %s/%s: %w", namespace, name, err)
+	case string(now.UID) != who.UID:
+		return "the requester's ServiceAccount was created anew since it asked: let it ask again", nil
+	}
+	return "", nil
 }
 
 // Receipts reads the receipts that name the proposal, in the order of their

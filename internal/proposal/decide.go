@@ -21,6 +21,9 @@ type Observed struct {
 	SealErr error
 	// Epoch is the operator's restore epoch.
 	Epoch int64
+	// PrincipalProblem says why the requester is not who they were; empty when
+	// they are. Only the commit point asks.
+	PrincipalProblem string
 	// ContractHash is the hash of the tool's contract as it is now; empty with
 	// ContractProblem when there is none.
 	ContractHash    string
@@ -92,6 +95,8 @@ func decideObject(o Observed, _ time.Time) *Plan {
 		return ended(v1alpha1.PhaseInvalid, v1alpha1.ReasonUnsealed, "the object did not pass admission as it stands: create it again while Assent's webhook is up")
 	case o.Seal.Epoch != o.Epoch:
 		return ended(v1alpha1.PhaseInvalid, v1alpha1.ReasonUnsealed, "the call was sealed before the cluster was restored: create it again")
+	case o.PrincipalProblem != "":
+		return ended(v1alpha1.PhaseDenied, v1alpha1.ReasonPrincipalChanged, o.PrincipalProblem)
 	}
 	return nil
 }

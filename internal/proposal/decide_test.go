@@ -105,6 +105,14 @@ func TestDecide_EveryRow(t *testing.T) {
 			func(s *scene) { s.o.Epoch = 5 }, 0,
 			proposal.Plan{Phase: v1alpha1.PhaseInvalid, Reason: "Unsealed", Message: "the call was sealed before the cluster was restored: create it again"},
 		},
+		"a requester who is somebody else now gets nothing": {
+			func(s *scene) {
+				s.o.PrincipalProblem = "the requester's ServiceAccount does not exist any more"
+				s.o.Policy = answers(needs, allow)
+				s.receipt("r", "alice")
+			}, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "PrincipalChanged", Message: "the requester's ServiceAccount does not exist any more"},
+		},
 		"a tool that is gone denies": {
 			func(s *scene) { s.o.ContractHash, s.o.ContractProblem = "", "there is no ToolManifest change" }, 0,
 			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "ContractChanged", Message: "the contract that the call was prepared against is gone: there is no ToolManifest change"},

@@ -65,6 +65,51 @@ func TestApprover_IsWhoeverAuthenticated_WhateverTheClientWrites(t *testing.T) {
 }
 
 // A token of a ServiceAccount that is bound to a Pod names Pod and node.
+// withToken is a client that authenticates with a token of its own.
+func (f *fixture) withToken(token string) client.Client {
+	f.t.Helper()
+	config := rest.AnonymousClientConfig(server.config)
+	config.BearerToken = token
+	c, err := client.New(config, client.Options{Scheme: server.scheme})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+func TestRequester_CreatedAnewUnderTheOldName_InheritsNothing(t *testing.T) {
+	f := newFixture(t)
+	f.approvalTool()
+	account := f.serviceAccount("default")
+	username := "system:serviceaccount:" + f.namespace + ":default"
+	f.allow(username, "toolproposals")
+	propose := func() *v1alpha1.ToolProposal {
+		p := f.newProposal("change", `{"target":"web"}`)
+		if err := f.withToken(f.token(nil)).Create(f.ctx, p); err != nil {
+			t.Fatalf("proposing with the token: %v", err)
+		}
+		if p.Spec.Requester.Username != username || p.Spec.Requester.UID != string(account.UID) {
+			t.Fatalf("requester %s %s", p.Spec.Requester.Username, p.Spec.Requester.UID)
+		}
+		p = f.step(p)
+		f.wantOutcome(p, "AwaitingApproval/AwaitingApproval")
+		return p
+	}
+	same, gone, renewed := propose(), propose(), propose()
+	for _, p := range []*v1alpha1.ToolProposal{same, gone, renewed} {
+		f.decide(p, v1alpha1.ReceiptApproved, approver)
+	}
+	f.wantOutcome(f.step(same), "Dispatching/Granted")
+
+	f.mustDelete(account)
+	f.wantOutcome(f.step(gone), "Denied/PrincipalChanged")
+	f.serviceAccount("default")
+	f.wantOutcome(f.step(renewed), "Denied/PrincipalChanged")
+	if n := len(f.jobs()); n != 1 {
+		t.Errorf("%d Jobs, want that of the call whose requester is still there", n)
+	}
+}
+
 func TestRequester_WithAPodsToken_NamesPodAndNode(t *testing.T) {
 	f := newFixture(t)
 	f.tool("restart")
@@ -86,14 +131,8 @@ func TestRequester_WithAPodsToken_NamesPodAndNode(t *testing.T) {
 	if err := server.admin.SubResource("token").Create(f.ctx, account, request); err != nil {
 		t.Fatalf("asking for a token: %v", err)
 	}
-	config := rest.AnonymousClientConfig(server.config)
-	config.BearerToken = request.Status.Token
-	c, err := client.New(config, client.Options{Scheme: server.scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := f.newProposal("restart", `{"target":"web"}`)
-	if err := c.Create(f.ctx, p); err != nil {
+	if err := f.withToken(request.Status.Token).Create(f.ctx, p); err != nil {
 		t.Fatalf("proposing with the Pod's token: %v", err)
 	}
 	got := map[string]string{}

@@ -85,3 +85,47 @@ func TestReceipt_ChangedAfterItsSeal_IsRefused(t *testing.T) {
 	f.until("the other webhook", func() bool { return deny() != nil })
 	unsealed(t, "a denial turned into an approval", deny(), "approvalreceipts")
 }
+
+// Schemas are looked at after admission only, so that admission sees what they
+// would refuse. That is the client's mistake and never the server's.
+func TestAdmission_RefusesWhatNoSchemaAllows(t *testing.T) {
+	f := newFixture(t)
+	f.approvalTool()
+	p := f.waiting()
+	call := func(change func(*v1alpha1.ToolProposal)) client.Object {
+		o := f.newProposal("change", `{"target":"web"}`)
+		change(o)
+		return o
+	}
+	receipt := func(change func(*v1alpha1.ApprovalReceipt)) client.Object {
+		o := newReceipt(p)
+		change(o)
+		return o
+	}
+	tests := map[string]struct {
+		object client.Object
+		field  string
+		cause  metav1.CauseType
+	}{
+		"a call of no tool":             {call(func(p *v1alpha1.ToolProposal) { p.Spec.Tool = "" }), "spec.tool", "UnknownTool"},
+		"a tool with an odd name":       {call(func(p *v1alpha1.ToolProposal) { p.Spec.Tool = "../secrets/a" }), "spec.tool", "UnknownTool"},
+		"a session without a name":      {call(func(p *v1alpha1.ToolProposal) { p.Spec.SessionRef = &v1alpha1.SessionReference{} }), "spec.sessionRef", "SessionInvalid"},
+		"a session with an odd name":    {call(func(p *v1alpha1.ToolProposal) { p.Spec.SessionRef = &v1alpha1.SessionReference{Name: "a/b"} }), "spec.sessionRef", "SessionInvalid"},
+		"a call without an ID":          {call(func(p *v1alpha1.ToolProposal) { p.Spec.CallID = "" }), "spec.callID", "EmptyCallID"},
+		"a receipt for nothing":         {receipt(func(r *v1alpha1.ApprovalReceipt) { r.Spec.ProposalRef.Name = "" }), "spec.proposalRef.name", "ProposalNotFound"},
+		"a receipt with an odd name":    {receipt(func(r *v1alpha1.ApprovalReceipt) { r.Spec.ProposalRef.Name = "a%b" }), "spec.proposalRef.name", "ProposalNotFound"},
+		"a receipt without the UID":     {receipt(func(r *v1alpha1.ApprovalReceipt) { r.Spec.ProposalRef.UID = "" }), "spec.proposalRef.uid", "UIDMismatch"},
+		"a receipt without fingerprint": {receipt(func(r *v1alpha1.ApprovalReceipt) { r.Spec.Fingerprint = "" }), "spec.fingerprint", "FingerprintMismatch"},
+	}
+	for name, tc := range tests {
+		who := agent
+		if _, is := tc.object.(*v1alpha1.ApprovalReceipt); is {
+			who = approver
+		}
+		err := f.as(who).Create(f.ctx, tc.object)
+		cause, ok := apierrors.StatusCause(err, tc.cause)
+		if !apierrors.IsInvalid(err) || !ok || cause.Field != tc.field {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
