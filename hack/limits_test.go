@@ -5,6 +5,7 @@ package hack
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -62,4 +63,27 @@ func testSources(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// The attacks on the path from a proposal to its grant, by the numbers of the
+// threat model.
+func TestThreats_HasARowForEachAttack(t *testing.T) {
+	text, err := os.ReadFile("../docs/threats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	attacks := []int{23, 24, 25, 28, 45, 46, 50, 51, 53, 59, 60, 63}
+	for n := 1; n <= 18; n++ {
+		attacks = append(attacks, n)
+	}
+	for _, n := range attacks {
+		if !regexp.MustCompile(fmt.Sprintf(`(?m)^\| (A\d+, )*A%d(, A\d+)* \|.*Test`, n)).Match(text) {
+			t.Errorf("docs/threats.md has no row with a test for A%d", n)
+		}
+	}
+	for _, n := range []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 39, 40} {
+		if !regexp.MustCompile(fmt.Sprintf(`(?m)^\| %d \|.*Test`, n)).Match(text) {
+			t.Errorf("docs/threats.md has no row with a test for input %d", n)
+		}
+	}
 }
