@@ -52,16 +52,24 @@ func (r *ProposalReconciler) claim(ctx context.Context, cached *v1alpha1.ToolPro
 		f.Claim = proposal.Claim{Refusal: refusal}
 		return r.applyPlan(ctx, f, proposal.Decide(f.Observed, r.Now()))
 	}
-	if err := r.hold(ctx, session); err != nil {
+	if err := r.enter(ctx, f, session); err != nil {
 		return ctrl.Result{}, err
-	}
-	if err := proposal.EnterClaim(f.Keys, session, p); err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := r.Client.Status().Update(ctx, session); err != nil {
-		return ctrl.Result{}, fmt.Errorf("entering call %s into the ledger of session %s: %w", key, session.Name, err)
 	}
 	return r.commit(ctx, key)
+}
+
+// enter writes the call's entry into the session's ledger.
+func (r *ProposalReconciler) enter(ctx context.Context, f *facts, session *v1alpha1.AgentSession) error {
+	if err := r.hold(ctx, session); err != nil {
+		return err
+	}
+	if err := proposal.EnterClaim(f.Keys, session, f.Proposal); err != nil {
+		return err
+	}
+	if err := r.Client.Status().Update(ctx, session); err != nil {
+		return fmt.Errorf("entering call %s into the ledger of session %s: %w", client.ObjectKeyFromObject(f.Proposal), session.Name, err)
+	}
+	return nil
 }
 
 // checkClaim says whether the session takes up the call, or whether calls of

@@ -173,13 +173,21 @@ func (r *ProposalReconciler) observeRun(ctx context.Context, p *v1alpha1.ToolPro
 		return nil, err
 	}
 	state.Cancel, state.CancelMessage = r.cancelReason(f)
-	if p.Status.Result != nil && f.contract != nil && f.ContractHash == p.Spec.Prepared.Contract.Hash {
-		state.parsed, state.SchemaProblem = readOutput(f.contract, p.Status.Result)
-	}
-	if p.Status.Result != nil && p.Status.Result.OutputProblem != "" {
-		state.SchemaProblem = p.Status.Result.OutputProblem
+	if p.Status.Result != nil {
+		state.readResult(p.Status.Result)
 	}
 	return state, nil
+}
+
+// readResult reads the output that was reported, and what the endpoint found
+// wrong with one that is not stored.
+func (s *run) readResult(result *v1alpha1.Result) {
+	if c := s.facts.contract; c != nil && s.facts.ContractHash == s.Proposal.Spec.Prepared.Contract.Hash {
+		s.parsed, s.SchemaProblem = readOutput(c, result)
+	}
+	if result.OutputProblem != "" {
+		s.SchemaProblem = result.OutputProblem
+	}
 }
 
 func (r *ProposalReconciler) observeJob(ctx context.Context, state *run) error {

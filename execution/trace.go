@@ -17,8 +17,7 @@ func (s *Server) trace(name, traceID string, p *v1alpha1.ToolProposal, began tim
 	if err != nil {
 		step.Outcome, step.Reason, step.Failed = "Refused", "InternalError", true
 	}
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, is := errors.AsType[*refusal](err); is {
 		step.Reason = r.reason
 	}
 	call := tracing.Call{TraceID: traceID, Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}

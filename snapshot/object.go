@@ -77,6 +77,8 @@ func (t *tree) after(at int32) int32 {
 			depth++
 		case kindEndArray, kindEndObject:
 			depth--
+		default:
+			// Everything else is one step.
 		}
 		if depth == 0 {
 			return at + 1

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,7 +84,7 @@ func serve[T any](mgr ctrl.Manager, kind, address string, answer func(context.Co
 // read reads one object that a client named. A name that no object can have is
 // one that no object has: schemas are looked at after admission only.
 func read(ctx context.Context, from client.Reader, key client.ObjectKey, into client.Object, how ...client.GetOption) error {
-	if key.Name == "" || len(path.IsValidPathSegmentName(key.Name)) > 0 {
+	if key.Name == "" || len(content.IsPathSegmentName(key.Name)) > 0 {
 		return apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupVersion.Group}, key.Name)
 	}
 	return from.Get(ctx, key, into, how...)

@@ -113,7 +113,8 @@ func (b *argvBuilder) add(w word) {
 	if span.to-span.from != size {
 		span.word = w
 	}
-	b.text, b.spans, b.size = append(text, '"'), append(b.spans, span), b.size+size
+	text = append(text, '"')
+	b.text, b.spans, b.size = text, append(b.spans, span), b.size+size
 	switch {
 	case len(b.spans) > MaxWords:
 		b.err = refuse(snapshot.StageEffect, ReasonTooManyWords, "")

@@ -16,8 +16,8 @@ const argumentsPath = "context.invocation.arguments"
 
 // Annotations that say that what advice warns about is meant.
 const (
-	meantWhenPresent types.Ident = "when_present"
-	meantRawText     types.Ident = "raw_text"
+	meantWhenPresent types.AnnotationKey = "when_present"
+	meantRawText     types.AnnotationKey = "raw_text"
 )
 
 // advice warns about conditions that do less than they seem to say: a forbid

@@ -274,8 +274,11 @@ func TestPolicyTool_LetsPoliciesReadInsideObjectsArraysAndConstants(t *testing.T
 			Schema: `{"type":"array","items":{"type":"string"}}`,
 		}})
 	m.Spec.MCP.Arguments = []v1alpha1.MCPArgument{
-		{Name: "where", Argument: "target"}, {Name: "opts", Argument: "options"}, {Name: "tags", Argument: "tags"},
-		{Name: "how", Value: new(`"fast"`)}, {Name: "limits", Value: new(`{"tries":3,"hosts":["a","b"],"dry":false}`)},
+		{Name: "where", Argument: "target"},
+		{Name: "opts", Argument: "options"},
+		{Name: "tags", Argument: "tags"},
+		{Name: "how", Value: new(`"fast"`)},
+		{Name: "limits", Value: new(`{"tries":3,"hosts":["a","b"],"dry":false}`)},
 	}
 	text := `permit (principal, action, resource) when {
 		context.invocation.arguments has options && context.invocation.arguments.options.level == 3 &&

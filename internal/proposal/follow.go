@@ -108,18 +108,17 @@ func followUnredeemed(r Run, now time.Time) Step {
 		return Step{Phase: v1alpha1.PhaseFailed, Reason: v1alpha1.ReasonNameSquatted, Message: "a Job that Assent did not create has the name of this call's Job; it was not touched and nothing ran"}
 	case !now.Before(deadline):
 		neverStarted.Message = orElse(neverStarted.Message, "no runner fetched the call before its deadline; it had no effect")
-		return neverStarted
 	case !r.JobExists:
 		return Step{CreateJob: true, Recheck: deadline.Sub(now)}
-	case !r.JobFinishedAt.IsZero() && r.PodsGone && r.NotIsolated:
+	case r.JobFinishedAt.IsZero() || !r.PodsGone:
+		return Step{Recheck: deadline.Sub(now)}
+	case r.NotIsolated:
 		neverStarted.Reason = v1alpha1.ReasonEgressNotIsolated
 		neverStarted.Message = "the tool requires isolation, and its Pod reached what no rule allows; does the network plugin enforce NetworkPolicy? The call had no effect"
-		return neverStarted
-	case !r.JobFinishedAt.IsZero() && r.PodsGone:
+	default:
 		neverStarted.Message = orElse(neverStarted.Message, "the Job ended before its runner fetched the call; it had no effect")
-		return neverStarted
 	}
-	return Step{Recheck: deadline.Sub(now)}
+	return neverStarted
 }
 
 func followRedeemed(r Run, now time.Time) Step {

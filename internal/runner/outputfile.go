@@ -92,5 +92,5 @@ func openBelow(dir, below string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("command: opening outputFile: %w", err)
 	}
-	return os.NewFile(uintptr(fd), "outputFile"), nil //nolint:gosec // a descriptor that was just opened
+	return os.NewFile(uintptr(fd), "outputFile"), nil
 }

@@ -31,17 +31,27 @@ func Export(ctx context.Context, endpoint, version string, getenv func(string) s
 	}
 	var options []otlptracehttp.Option
 	if endpoint != "" {
-		u, err := url.Parse(endpoint)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" {
-			return nil, ErrEndpoint
+		u, err := tracesURL(endpoint)
+		if err != nil {
+			return nil, err
 		}
-		options = append(options, otlptracehttp.WithEndpointURL(u.JoinPath("v1", "traces").String()))
+		options = append(options, otlptracehttp.WithEndpointURL(u))
 	}
 	exporter, err := otlptracehttp.New(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("making the OTLP exporter: %w", err)
 	}
 	return New(ctx, sdktrace.NewBatchSpanProcessor(exporter), version)
+}
+
+// tracesURL is where a collector takes traces (OTLP specification, "OTLP/HTTP
+// Request").
+func tracesURL(endpoint string) (string, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return "", ErrEndpoint
+	}
+	return u.JoinPath("v1", "traces").String(), nil
 }
 
 func enabled(endpoint string, getenv func(string) string) bool {

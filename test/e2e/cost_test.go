@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func (f *fixture) writes() writes {
 			name, text, _ := strings.Cut(pair, "=")
 			l[name] = strings.Trim(text, `"`)
 		}
-		if !strings.Contains("POST PUT PATCH DELETE", l["verb"]) || !strings.HasPrefix(l["code"], "2") || l["dry_run"] != "" {
+		if !slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, l["verb"]) || !strings.HasPrefix(l["code"], "2") || l["dry_run"] != "" {
 			continue
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(value))

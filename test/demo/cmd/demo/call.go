@@ -6,9 +6,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
+
+// ended are the phases that nothing follows.
+var ended = []string{"Succeeded", "Failed", "Denied", "Expired", "Cancelled", "Invalid", "Indeterminate"}
 
 // call is what the demo reads of a ToolProposal.
 type call struct {
@@ -79,10 +83,8 @@ func (d *demo) await(name string, phases ...string) (call, error) {
 		if err != nil {
 			return c, err
 		}
-		for _, phase := range append(phases, "Succeeded", "Failed", "Denied", "Expired", "Cancelled", "Invalid", "Indeterminate") {
-			if c.Status.Phase == phase {
-				return c, nil
-			}
+		if slices.Contains(phases, c.Status.Phase) || slices.Contains(ended, c.Status.Phase) {
+			return c, nil
 		}
 		if time.Now().After(deadline) {
 			return c, fmt.Errorf("%s is still %q after %s: %s", name, c.outcome(), patience, c.Status.Message)

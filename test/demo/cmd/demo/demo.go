@@ -96,8 +96,7 @@ func (d *demo) program(name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(d.ctx, name, args...)
 	out, err := cmd.Output()
 	if err != nil {
-		var failed *exec.ExitError
-		if errors.As(err, &failed) {
+		if failed, is := errors.AsType[*exec.ExitError](err); is {
 			return "", fmt.Errorf("%s: %w: %s%s", name, err, out, failed.Stderr)
 		}
 		return "", fmt.Errorf("%s: %w", name, err)
