@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -50,7 +51,7 @@ func main() {
 // taken for a closed network.
 func connect(address string) string {
 	for range 3 {
-		connection, err := net.DialTimeout("tcp", address, 2*time.Second)
+		connection, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(context.Background(), "tcp", address)
 		if err == nil {
 			_ = connection.Close()
 			return "connected"
