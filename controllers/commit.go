@@ -47,24 +47,19 @@ func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (
 		// Granted or ended before; the informer will show it.
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
-	if behind, err := r.Behind(ctx, p.Namespace); err != nil || behind {
+	k, err := r.know(ctx, p)
+	if err != nil || k.behind {
 		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, err
 	}
-	f, err := r.gatherLive(ctx, p)
-	if err != nil {
-		return ctrl.Result{}, err
+	if k.restoredErr != nil {
+		// What tells is kept beside the log, and is written like it.
+		return r.auditUnavailable(ctx, p, k.restoredErr)
 	}
-	if r.Restored != nil {
-		if f.Restored, err = r.Restored(ctx); err != nil {
-			// What tells is kept beside the log, and is written like it.
-			return r.auditUnavailable(ctx, p, err)
-		}
-	}
-	plan := proposal.Decide(f.Observed, r.Now())
+	plan := proposal.Decide(k.facts.Observed, r.Now())
 	if !plan.Dispatch {
-		return r.applyPlan(ctx, f, plan)
+		return r.applyPlan(ctx, k.facts, plan)
 	}
-	return r.grant(ctx, f, plan)
+	return r.grant(ctx, k, plan)
 }
 
 // gatherLive gathers anew from the API server, and asks what is asked only once
@@ -77,13 +72,45 @@ func (r *ProposalReconciler) gatherLive(ctx context.Context, p *v1alpha1.ToolPro
 	return f, err
 }
 
-func (r *ProposalReconciler) grant(ctx context.Context, f *facts, plan proposal.Plan) (ctrl.Result, error) {
-	decided := r.Now()
-	namespace, err := r.executionNamespace(ctx, f.Proposal.Namespace)
-	if err != nil {
-		return ctrl.Result{}, err
+// known is everything that a grant rests on, read live.
+type known struct {
+	*facts
+	// behind says that policies exist that are not in force yet.
+	behind      bool
+	restoredErr error
+	// namespace is where the Job will run, or why there is no such place.
+	namespace    string
+	namespaceErr error
+}
+
+// know reads all of it at the same time. The policies are asked afterwards.
+func (r *ProposalReconciler) know(ctx context.Context, p *v1alpha1.ToolProposal) (*known, error) {
+	k := &known{}
+	var restored string
+	err := observe.Together(
+		func() (err error) { k.behind, err = r.Behind(ctx, p.Namespace); return err },
+		func() (err error) { k.facts, err = r.gatherLive(ctx, p); return err },
+		func() error { k.namespace, k.namespaceErr = r.executionNamespace(ctx, p.Namespace); return nil },
+		func() error {
+			if r.Restored != nil {
+				restored, k.restoredErr = r.Restored(ctx)
+			}
+			return nil
+		},
+	)
+	if err == nil {
+		k.Restored = restored
 	}
-	expected, err := r.expectedJob(f.Proposal, f.Seal, f.contract, namespace)
+	return k, err
+}
+
+func (r *ProposalReconciler) grant(ctx context.Context, k *known, plan proposal.Plan) (ctrl.Result, error) {
+	decided := r.Now()
+	if k.namespaceErr != nil {
+		return ctrl.Result{}, k.namespaceErr
+	}
+	f := k.facts
+	expected, err := r.expectedJob(f.Proposal, f.Seal, f.contract, k.namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -104,7 +131,7 @@ func (r *ProposalReconciler) grant(ctx context.Context, f *facts, plan proposal.
 			return ctrl.Result{}, err
 		}
 	}
-	result, err := r.createJob(ctx, next, f.contract, expected)
+	result, err := r.createJob(ctx, next, f, expected)
 	r.traceGrant(f, next, decided, err)
 	return result, err
 }
@@ -133,8 +160,8 @@ func setDispatch(p *v1alpha1.ToolProposal, expected *batchv1.Job, plan proposal.
 
 // createJob creates the Job of a grant. One that exists already is ours from
 // an earlier pass, or it is never adopted.
-func (r *ProposalReconciler) createJob(ctx context.Context, p *v1alpha1.ToolProposal, c *contract.Contract, expected *batchv1.Job) (ctrl.Result, error) {
-	if err := r.ensureNetwork(ctx, p, c, expected); err != nil {
+func (r *ProposalReconciler) createJob(ctx context.Context, p *v1alpha1.ToolProposal, f *facts, expected *batchv1.Job) (ctrl.Result, error) {
+	if err := r.ensureNetwork(ctx, p, f, expected); err != nil {
 		return ctrl.Result{}, err
 	}
 	err := r.Client.Create(ctx, expected.DeepCopy())
@@ -148,11 +175,19 @@ func (r *ProposalReconciler) createJob(ctx context.Context, p *v1alpha1.ToolProp
 
 // expectedJob builds the Job of a call from what was sealed and the contract.
 func (c *Config) expectedJob(p *v1alpha1.ToolProposal, seal *attest.ProposalSeal, compiled *contract.Contract, namespace string) (*batchv1.Job, error) {
+	in, err := c.jobInput(p, seal, compiled, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return job.Build(in)
+}
+
+func (c *Config) jobInput(p *v1alpha1.ToolProposal, seal *attest.ProposalSeal, compiled *contract.Contract, namespace string) (job.Input, error) {
 	effect, err := proposal.Effect(p.Spec.Prepared.Effect)
 	if err != nil {
-		return nil, fmt.Errorf("reading the effect of %s/%s: %w", p.Namespace, p.Name, err)
+		return job.Input{}, fmt.Errorf("reading the effect of %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	return c.Settings().ForCall(p, seal.SealID, effect, compiled.ExecutionSpec(), namespace)
+	return c.Settings().Input(p, seal.SealID, effect, compiled.ExecutionSpec(), namespace)
 }
 
 // ExpectedJob builds the Job of a call again, for the execution endpoint to
@@ -171,16 +206,8 @@ func (c *Config) executionNamespace(ctx context.Context, namespace string) (stri
 }
 
 // ensureNetwork creates what isolates the Pod before the Pod can exist.
-func (r *ProposalReconciler) ensureNetwork(ctx context.Context, p *v1alpha1.ToolProposal, c *contract.Contract, expected *batchv1.Job) error {
-	effect, err := proposal.Effect(p.Spec.Prepared.Effect)
-	if err != nil {
-		return err
-	}
-	seal, err := proposal.VerifySeal(r.Keys(), p)
-	if err != nil {
-		return err
-	}
-	in, err := r.Settings().Input(p, seal.SealID, effect, c.ExecutionSpec(), expected.Namespace)
+func (r *ProposalReconciler) ensureNetwork(ctx context.Context, p *v1alpha1.ToolProposal, f *facts, expected *batchv1.Job) error {
+	in, err := r.jobInput(p, f.Seal, f.contract, expected.Namespace)
 	if err != nil {
 		return err
 	}
@@ -188,12 +215,16 @@ func (r *ProposalReconciler) ensureNetwork(ctx context.Context, p *v1alpha1.Tool
 	if err != nil {
 		return fmt.Errorf("building the network policies of %s/%s: %w", p.Namespace, p.Name, err)
 	}
+	var all []func() error
 	for _, policy := range policies {
-		if err := r.ensurePolicy(ctx, policy); err != nil {
-			return fmt.Errorf("isolating the Pod of %s/%s by NetworkPolicy %s: %w", p.Namespace, p.Name, policy.Name, err)
-		}
+		all = append(all, func() error {
+			if err := r.ensurePolicy(ctx, policy); err != nil {
+				return fmt.Errorf("isolating the Pod of %s/%s by NetworkPolicy %s: %w", p.Namespace, p.Name, policy.Name, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return observe.Together(all...)
 }
 
 // ensurePolicy creates a NetworkPolicy, or puts one back that somebody

@@ -36,11 +36,14 @@ func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.Too
 	if f.Seal, f.SealErr = proposal.VerifySeal(f.Keys, p); f.SealErr != nil {
 		return f, nil //nolint:nilerr // a bad seal is an observation: nothing such an object says is worth looking up
 	}
-	session, err := c.gatherSession(ctx, from, f)
-	if err != nil {
-		return f, err
-	}
-	if err := c.gatherContract(ctx, from, f); err != nil || f.ContractProblem != "" {
+	var session *v1alpha1.AgentSession
+	var receipts []v1alpha1.ApprovalReceipt
+	err := observe.Together(
+		func() (err error) { session, err = c.gatherSession(ctx, from, f); return err },
+		func() error { return c.gatherContract(ctx, from, f) },
+		func() (err error) { receipts, err = observe.Receipts(ctx, from, p); return err },
+	)
+	if err != nil || f.ContractProblem != "" {
 		return f, err
 	}
 	call, err := proposal.PolicyCall(f.contract, p, session)
@@ -57,12 +60,12 @@ func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.Too
 		deadline := c.Now().Add(decisionTime)
 		return c.Policies.Decide(call, policy.Options{Expired: func() bool { return c.Now().After(deadline) }})
 	}
-	return f, c.gatherReceipts(ctx, from, f)
+	return f, c.judgeReceipts(ctx, f, receipts)
 }
 
 // gatherSession reads the session that the call names and says whether it
-// carries the call. It comes before the contract, since a session that ended
-// stops a running call whatever became of its contract.
+// carries the call. A session that ended stops a running call whatever became
+// of its contract.
 func (c *Config) gatherSession(ctx context.Context, from client.Reader, f *facts) (*v1alpha1.AgentSession, error) {
 	p := f.Proposal
 	session, err := observe.Session(ctx, from, p)
@@ -98,15 +101,10 @@ func (c *Config) gatherContract(ctx context.Context, from client.Reader, f *fact
 	return nil
 }
 
-// gatherReceipts reads the receipts and asks anew for each whether its
-// approver may still approve: rights are taken away for a reason. Nothing is
-// asked about receipts that admission did not seal for this call, of which
-// there could be any number.
-func (c *Config) gatherReceipts(ctx context.Context, from client.Reader, f *facts) error {
-	receipts, err := observe.Receipts(ctx, from, f.Proposal)
-	if err != nil {
-		return err
-	}
+// judgeReceipts asks anew for each receipt whether its approver may still
+// approve: rights are taken away for a reason. Nothing is asked about receipts
+// that admission did not seal for this call, of which there could be any number.
+func (c *Config) judgeReceipts(ctx context.Context, f *facts, receipts []v1alpha1.ApprovalReceipt) (err error) {
 	for i := range receipts {
 		fact := proposal.ReceiptFacts{Receipt: &receipts[i]}
 		if proposal.BindsReceipt(f.Keys, f.Proposal, fact.Receipt) {

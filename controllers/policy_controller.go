@@ -265,21 +265,25 @@ func (r *PolicyReconciler) list(ctx context.Context, namespace string) ([]policy
 // cluster that the set in force was not made of. The commit point waits then:
 // a forbid that was just written must count.
 func (r *PolicyReconciler) Behind(ctx context.Context, namespace string) (bool, error) {
-	for _, part := range []struct{ namespace, kind string }{{namespace, "ToolPolicy"}, {"", "ClusterToolPolicy"}} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(part.kind + "List"))
-		if err := r.Live.List(ctx, list, client.InNamespace(part.namespace)); err != nil {
-			return true, fmt.Errorf("listing policies: %w", err)
-		}
-		live := versions{}
-		for i := range list.Items {
-			live[list.Items[i].UID] = list.Items[i].Generation
-		}
-		if !r.same(part.namespace, live) {
-			return true, nil
-		}
+	var own, cluster bool
+	err := observe.Together(
+		func() (err error) { own, err = r.behind(ctx, namespace, "ToolPolicy"); return err },
+		func() (err error) { cluster, err = r.behind(ctx, "", "ClusterToolPolicy"); return err },
+	)
+	return own || cluster || err != nil, err
+}
+
+func (r *PolicyReconciler) behind(ctx context.Context, namespace, kind string) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
+	if err := r.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return true, fmt.Errorf("listing policies: %w", err)
 	}
-	return false, nil
+	live := versions{}
+	for i := range list.Items {
+		live[list.Items[i].UID] = list.Items[i].Generation
+	}
+	return !r.same(namespace, live), nil
 }
 
 func (r *PolicyReconciler) same(namespace string, live versions) bool {

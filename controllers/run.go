@@ -32,10 +32,13 @@ type run struct {
 	parsed string
 }
 
-// follow moves a call along that was dispatched. Everything is read live: a
-// Job that the informer does not show yet must not be taken for one that was
-// never created.
+// follow moves a call along that was dispatched. Whatever is done is done by
+// live reads: a Job that the informer does not show yet must not be taken for
+// one that was never created.
 func (r *ProposalReconciler) follow(ctx context.Context, cached *v1alpha1.ToolProposal) (ctrl.Result, error) {
+	if wait := r.glance(ctx, cached); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	p := &v1alpha1.ToolProposal{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), p); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -145,7 +148,7 @@ func (r *ProposalReconciler) resume(ctx context.Context, state *run) (ctrl.Resul
 			Message: "the Job that was granted can no longer be built; the call had no effect",
 		})
 	}
-	return r.createJob(ctx, state.Proposal, state.facts.contract, state.expected)
+	return r.createJob(ctx, state.Proposal, state.facts, state.expected)
 }
 
 // asGranted says that the Job that would be built now is the granted one, of
@@ -215,8 +218,7 @@ func ours(state *run, live *batchv1.Job) bool {
 	if state.asGranted() {
 		return job.Ours(state.expected, live)
 	}
-	return live.Annotations[v1alpha1.AnnotationTemplateHash] == state.Proposal.Status.Dispatch.TemplateHash &&
-		live.Labels[v1alpha1.LabelProposalUID] == string(state.Proposal.UID)
+	return granted(state.Proposal, live)
 }
 
 func finishedAt(j *batchv1.Job) time.Time {
@@ -306,7 +308,7 @@ func (r *ProposalReconciler) releaseJob(ctx context.Context, p *v1alpha1.ToolPro
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: d.JobNamespace, Name: d.JobName}, live); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if live.Annotations[v1alpha1.AnnotationTemplateHash] != d.TemplateHash || live.Labels[v1alpha1.LabelProposalUID] != string(p.UID) {
+	if !granted(p, live) {
 		return nil
 	}
 	if controllerutil.RemoveFinalizer(live, v1alpha1.FinalizerOutcome) {

@@ -40,6 +40,11 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
+// workers is how many calls are moved along at the same time. They wait more
+// than they compute: for live reads, which they share, and for the audit log,
+// which writes what arrives meanwhile together.
+const workers = 32
+
 // ProposalReconciler moves calls from proposal to end.
 type ProposalReconciler struct{ *Config }
 
@@ -56,7 +61,7 @@ func (r *ProposalReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ToolManifest{}, handler.EnqueueRequestsFromMapFunc(r.callsOfTool)).
 		Watches(&v1alpha1.AgentSession{}, handler.EnqueueRequestsFromMapFunc(r.callsOfSession), builder.WithPredicates(sessionTurns())).
 		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(proposalOfJob)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 8, NewQueue: fair.newQueue}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: fair.newQueue}).
 		Complete(r)
 }
 

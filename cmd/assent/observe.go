@@ -25,7 +25,7 @@ const watermarkFile = "cluster-revision"
 // state.
 func (op *operator) restored() func(context.Context) (string, error) {
 	op.watermark = &controllers.Watermark{
-		Live: op.live, Path: filepath.Join(op.options.auditDir, watermarkFile), Epoch: op.options.epoch, Now: time.Now,
+		Live: op.reads, Path: filepath.Join(op.options.auditDir, watermarkFile), Epoch: op.options.epoch, Now: time.Now,
 		Alarm: func(ctx context.Context) error {
 			_, err := op.journal.Append(ctx, audit.Record{Time: time.Now(), Data: audit.IntegrityAlarm{Reason: v1alpha1.ReasonRestoreDetected}})
 			return err

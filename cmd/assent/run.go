@@ -45,9 +45,11 @@ import (
 
 // operator is everything that is wired together.
 type operator struct {
-	options   *options
-	mgr       ctrl.Manager
-	live      client.Client
+	options *options
+	mgr     ctrl.Manager
+	live    client.Client
+	// reads is live as well, for reads that many do at once.
+	reads     *observe.Shared
 	keys      *signingKeys
 	cert      *servingCert
 	contracts *proposal.Compiler
@@ -70,12 +72,14 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
-	config.QPS, config.Burst = 200, 400
+	// No limit of our own: it would only make calls wait. The API server has
+	// its priorities for whoever asks too much.
+	config.QPS = -1
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	op := &operator{options: o, live: live}
+	op := &operator{options: o, live: live, reads: observe.Share(live)}
 	defer op.closeTraces()
 	if op.person, err = o.persons(); err != nil {
 		return err
@@ -182,7 +186,7 @@ func (op *operator) epoch() int64 { return op.options.epoch }
 func (op *operator) shared(settings func() job.Settings) *controllers.Config {
 	return &controllers.Config{
 		Client:    op.mgr.GetClient(),
-		Live:      op.live,
+		Live:      op.reads,
 		Keys:      op.keys.current,
 		Contracts: op.contracts,
 		Policies:  &policy.Store{},
@@ -203,7 +207,7 @@ func (op *operator) shared(settings func() job.Settings) *controllers.Config {
 
 func (op *operator) wireWebhooks() error {
 	return webhook.Setup(op.mgr, &webhook.Config{
-		Cached: op.mgr.GetClient(), Live: op.live, Reviews: op.live,
+		Cached: op.mgr.GetClient(), Live: op.reads, Reviews: op.live,
 		Keys: op.keys.current, Contracts: op.contracts,
 		Now: time.Now, Random: rand.Reader, Epoch: op.epoch,
 		MaxReceiptLifetime: op.options.maxReceiptLifetime,
@@ -237,7 +241,7 @@ func (op *operator) wireControllers(shared *controllers.Config) error {
 
 func (op *operator) wireEndpoint(shared *controllers.Config, hosts []string) error {
 	server := &execution.Server{
-		Live: op.live, Client: op.live, Keys: op.keys.current, Contracts: op.contracts,
+		Live: op.reads, Client: op.live, Keys: op.keys.current, Contracts: op.contracts,
 		ExpectedJob: shared.ExpectedJob, Hosts: hosts, Now: time.Now, Epoch: op.epoch, Restored: op.watermark.Look,
 		Log: ctrl.Log.WithName("execution"), Tracer: op.tracer,
 	}

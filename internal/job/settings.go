@@ -31,15 +31,6 @@ type Settings struct {
 // errUnprepared says that a proposal has no prepared call to build a Job for.
 var errUnprepared = errors.New("the proposal has no prepared call")
 
-// ForCall builds the Job of a proposal's call.
-func (s Settings) ForCall(p *v1alpha1.ToolProposal, sealID string, effect contract.Effect, execution contract.Execution, namespace string) (*batchv1.Job, error) {
-	in, err := s.Input(p, sealID, effect, execution, namespace)
-	if err != nil {
-		return nil, err
-	}
-	return Build(in)
-}
-
 // Input is what the Job of a proposal's call is built from.
 func (s Settings) Input(p *v1alpha1.ToolProposal, sealID string, effect contract.Effect, execution contract.Execution, namespace string) (Input, error) {
 	if p.Spec.Prepared == nil {

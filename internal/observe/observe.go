@@ -10,9 +10,11 @@ package observe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -33,16 +35,30 @@ const VerbApprove = "approve"
 // manifest have its calls run in that name.
 const VerbUse = "use"
 
+// Together does independent reads at the same time and returns when all have
+// ended. A live list waits for the API server's own cache, each time anew.
+func Together(reads ...func() error) error {
+	errs := make([]error, len(reads))
+	var all sync.WaitGroup
+	for i, do := range reads {
+		all.Go(func() { errs[i] = do() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
 // Tools reads the argument types and scopes of a namespace.
 func Tools(ctx context.Context, from client.Reader, namespace string) (proposal.Tools, error) {
 	var types v1alpha1.ArgumentTypeList
-	// What comes from the informers is read and never changed.
-	if err := from.List(ctx, &types, client.UnsafeDisableDeepCopy, client.InNamespace(namespace)); err != nil {
-		return proposal.Tools{}, fmt.Errorf("listing argument types of namespace %s: %w", namespace, err)
-	}
 	var scopes v1alpha1.ToolScopeList
-	if err := from.List(ctx, &scopes, client.UnsafeDisableDeepCopy, client.InNamespace(namespace)); err != nil {
-		return proposal.Tools{}, fmt.Errorf("listing tool scopes of namespace %s: %w", namespace, err)
+	// What comes from the informers is read and never changed.
+	err := Together(func() error {
+		return from.List(ctx, &types, client.UnsafeDisableDeepCopy, client.InNamespace(namespace))
+	}, func() error {
+		return from.List(ctx, &scopes, client.UnsafeDisableDeepCopy, client.InNamespace(namespace))
+	})
+	if err != nil {
+		return proposal.Tools{}, fmt.Errorf("listing argument types and tool scopes of namespace %s: %w", namespace, err)
 	}
 	return proposal.Tools{Types: types.Items, Scopes: scopes.Items}, nil
 }
@@ -64,12 +80,13 @@ func Manifest(ctx context.Context, from client.Reader, namespace, name string) (
 // first error is that of the compiler, which says what is wrong with the
 // manifest; the second is that of reading. Without a manifest all are nil.
 func Contract(ctx context.Context, from client.Reader, compiler *proposal.Compiler, namespace, tool string) (c *contract.Contract, problem, err error) {
-	m, err := Manifest(ctx, from, namespace, tool)
+	var m *v1alpha1.ToolManifest
+	var tools proposal.Tools
+	err = Together(
+		func() (err error) { m, err = Manifest(ctx, from, namespace, tool); return err },
+		func() (err error) { tools, err = Tools(ctx, from, namespace); return err },
+	)
 	if err != nil || m == nil {
-		return nil, nil, err
-	}
-	tools, err := Tools(ctx, from, namespace)
-	if err != nil {
 		return nil, nil, err
 	}
 	c, problem = compiler.Compile(m, tools)

@@ -154,7 +154,11 @@ func (f *fixture) jobTemplateOf(p *v1alpha1.ToolProposal) *batchv1.Job {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	j, err := f.shared.Settings().ForCall(p, seal.SealID, effect, c.ExecutionSpec(), f.namespace)
+	in, err := f.shared.Settings().Input(p, seal.SealID, effect, c.ExecutionSpec(), f.namespace)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	j, err := job.Build(in)
 	if err != nil {
 		f.t.Fatal(err)
 	}

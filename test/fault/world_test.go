@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -47,7 +48,9 @@ const (
 
 var (
 	admin client.WithWatch
-	keys  *attest.Keyring
+	// server is how the API server is reached.
+	server *rest.Config
+	keys   *attest.Keyring
 )
 
 func TestMain(m *testing.M) {
@@ -71,7 +74,9 @@ func connect() error {
 	if err != nil {
 		return err
 	}
-	config.QPS, config.Burst = 2000, 2000
+	// What limits these tests is the machine.
+	config.QPS = -1
+	server = config
 	if admin, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
@@ -198,6 +203,20 @@ func (w *world) receive(rw http.ResponseWriter, req *http.Request) {
 // the tool needs one.
 func (w *world) propose() *v1alpha1.ToolProposal {
 	w.t.Helper()
+	p := w.sealed()
+	w.create(p)
+	w.mu.Lock()
+	w.calls[p.UID] = expectation{value: p.Spec.CallID, fingerprint: p.Spec.Prepared.Fingerprint, needsApproval: w.approval}
+	w.mu.Unlock()
+	if w.approval {
+		w.approve(p)
+	}
+	return p
+}
+
+// sealed is a call as admission would hand it to the API server.
+func (w *world) sealed() *v1alpha1.ToolProposal {
+	w.t.Helper()
 	compiled := w.contract
 	value := "call-" + randomHex(w.t)
 	p := &v1alpha1.ToolProposal{
@@ -216,13 +235,6 @@ func (w *world) propose() *v1alpha1.ToolProposal {
 	stamp := proposal.Stamp{Namespace: w.namespace, SealID: randomHex(w.t), Now: time.Now()}
 	if err := proposal.Seal(keys, p, stamp); err != nil {
 		w.t.Fatal(err)
-	}
-	w.create(p)
-	w.mu.Lock()
-	w.calls[p.UID] = expectation{value: value, fingerprint: p.Spec.Prepared.Fingerprint, needsApproval: w.approval}
-	w.mu.Unlock()
-	if w.approval {
-		w.approve(p)
 	}
 	return p
 }

@@ -1,0 +1,54 @@
+// Copyright The Assent Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/proposal"
+)
+
+// glance looks at a call that was dispatched by the informers alone, and says
+// for how long there is nothing to do for it as far as they know; zero where
+// there may be. Most of what wakes a call, such as each change of its Job's
+// status, changes nothing about it, and costs the API server nothing this way.
+// A glance never leads to anything but waiting.
+func (r *ProposalReconciler) glance(ctx context.Context, p *v1alpha1.ToolProposal) time.Duration {
+	if p.Status.Result != nil || p.DeletionTimestamp != nil || r.authentic(p) != nil {
+		return 0
+	}
+	j := &batchv1.Job{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: p.Status.Dispatch.JobNamespace, Name: p.Status.Dispatch.JobName}, j); err != nil {
+		return 0
+	}
+	if !granted(p, j) || j.DeletionTimestamp != nil || !finishedAt(j).IsZero() {
+		return 0
+	}
+	f, err := r.gather(ctx, r.Client, p)
+	if err != nil || f.contract == nil || f.SealErr != nil {
+		return 0
+	}
+	state := proposal.Run{Proposal: p, JobExists: true, Timeout: f.contract.Execution().Timeout}
+	state.Cancel, state.CancelMessage = r.cancelReason(f)
+	step := proposal.Follow(state, r.Now())
+	moves := step.Phase != "" && (step.Phase != p.Status.Phase || step.Reason != p.Status.Reason || step.Message != p.Status.Message)
+	if moves || step.StopJob || step.CreateJob {
+		return 0
+	}
+	if p.Status.RedeemedBy != nil && r.recordRedeemed(ctx, p.DeepCopy()) != nil {
+		return 0
+	}
+	return step.Recheck
+}
+
+// granted says that a Job is the one that the call's grant names.
+func granted(p *v1alpha1.ToolProposal, j *batchv1.Job) bool {
+	return j.Annotations[v1alpha1.AnnotationTemplateHash] == p.Status.Dispatch.TemplateHash &&
+		j.Labels[v1alpha1.LabelProposalUID] == string(p.UID)
+}
