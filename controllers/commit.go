@@ -47,6 +47,9 @@ func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (
 		// Granted or ended before; the informer will show it.
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
+	if r.Past.Undone(p) {
+		return r.tampered(ctx, p)
+	}
 	k, err := r.know(ctx, p)
 	if err != nil || k.behind {
 		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, err

@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/audit"
 	"github.com/assent-dev/assent/internal/job"
+	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/internal/proposal"
 	"github.com/assent-dev/assent/internal/tracing"
@@ -49,6 +50,8 @@ type Config struct {
 	SamePerson func(username string) string
 	// Settings are the operator's own share of every Job.
 	Settings func() job.Settings
+	// Past remembers which calls were fetched by a runner, and which ended.
+	Past *observe.Past
 	// Metrics are counted where they are not nil.
 	Metrics *Metrics
 	// Wake has waiting calls looked at again when policies change; nil does not.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/job"
 	"github.com/assent-dev/assent/internal/proposal"
 )
 
@@ -27,11 +28,15 @@ func (r *ProposalReconciler) glance(ctx context.Context, p *v1alpha1.ToolProposa
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: p.Status.Dispatch.JobNamespace, Name: p.Status.Dispatch.JobName}, j); err != nil {
 		return 0
 	}
-	if !granted(p, j) || j.DeletionTimestamp != nil || !finishedAt(j).IsZero() {
+	if j.DeletionTimestamp != nil || !finishedAt(j).IsZero() {
 		return 0
 	}
 	f, err := r.gather(ctx, r.Client, p)
 	if err != nil || f.contract == nil || f.SealErr != nil {
+		return 0
+	}
+	expected, err := r.expectedJob(p, f.Seal, f.contract, j.Namespace)
+	if err != nil || !granted(p, j) || !job.Ours(expected, j) {
 		return 0
 	}
 	state := proposal.Run{Proposal: p, JobExists: true, Timeout: f.contract.Execution().Timeout}

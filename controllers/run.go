@@ -46,7 +46,7 @@ func (r *ProposalReconciler) follow(ctx context.Context, cached *v1alpha1.ToolPr
 	if p.Status.Phase.Terminal() || p.Status.Dispatch == nil || p.UID != cached.UID {
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
-	if err := r.authentic(p); err != nil {
+	if r.authentic(p) != nil || r.Past.Undone(p) {
 		return r.tampered(ctx, p)
 	}
 	state, err := r.observeRun(ctx, p)
@@ -74,16 +74,29 @@ func (r *ProposalReconciler) authentic(p *v1alpha1.ToolProposal) error {
 	return proposal.VerifyStoredResult(r.Keys(), p)
 }
 
+// undone looks live at a call that has forgotten, by the informer, what it said
+// before. The informer may only be behind.
+func (r *ProposalReconciler) undone(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
+	p := &v1alpha1.ToolProposal{}
+	if err := r.Live.Get(ctx, key, p); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.Past.Undone(p) {
+		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	return r.tampered(ctx, p)
+}
+
 // tampered ends a call whose status somebody else wrote. Whether anything ran
 // is only known where nothing was redeemed.
 func (r *ProposalReconciler) tampered(ctx context.Context, p *v1alpha1.ToolProposal) (ctrl.Result, error) {
 	next := p.DeepCopy()
 	next.Status.Phase = v1alpha1.PhaseInvalid
-	if p.Status.RedeemedBy != nil {
+	if p.Status.RedeemedBy != nil || r.Past.Redeemed(p.UID) {
 		next.Status.Phase = v1alpha1.PhaseIndeterminate
 	}
 	next.Status.Reason = v1alpha1.ReasonStatusTampered
-	next.Status.Message = "somebody else wrote a grant or a result into the status; nothing is done on its account"
+	next.Status.Message = "somebody else wrote a grant or a result into the status, or put it back to an earlier state; nothing is done on its account"
 	setCompleted(next, r.Now())
 	alarm := audit.IntegrityAlarm{Reason: next.Status.Reason, Objects: []string{"ToolProposal/" + p.Namespace + "/" + p.Name}}
 	if err := r.record(ctx, next, alarm, ""); err != nil {
@@ -91,6 +104,9 @@ func (r *ProposalReconciler) tampered(ctx context.Context, p *v1alpha1.ToolPropo
 	}
 	if err := r.writeStatus(ctx, p, next); err != nil {
 		return ctrl.Result{}, err
+	}
+	if next.Status.Dispatch == nil {
+		return ctrl.Result{}, r.releaseErased(ctx, next)
 	}
 	return ctrl.Result{}, r.releaseJob(ctx, next)
 }
@@ -311,6 +327,31 @@ func (r *ProposalReconciler) releaseJob(ctx context.Context, p *v1alpha1.ToolPro
 	if !granted(p, live) {
 		return nil
 	}
+	return r.dropJob(ctx, live)
+}
+
+// releaseErased lets go of the Job of a call whose grant somebody erased from
+// the status. Its name follows from the seal.
+func (r *ProposalReconciler) releaseErased(ctx context.Context, p *v1alpha1.ToolProposal) error {
+	seal, err := proposal.VerifySeal(r.Keys(), p)
+	if err != nil {
+		return nil //nolint:nilerr // what was never sealed was never granted
+	}
+	namespace, err := r.executionNamespace(ctx, p.Namespace)
+	if err != nil {
+		return err
+	}
+	live := &batchv1.Job{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: job.Name(seal.SealID)}, live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if live.Labels[v1alpha1.LabelProposalUID] != string(p.UID) {
+		return nil
+	}
+	return r.dropJob(ctx, live)
+}
+
+func (r *ProposalReconciler) dropJob(ctx context.Context, live *batchv1.Job) error {
 	if controllerutil.RemoveFinalizer(live, v1alpha1.FinalizerOutcome) {
 		if err := r.Client.Update(ctx, live); err != nil {
 			return fmt.Errorf("releasing Job %s/%s: %w", live.Namespace, live.Name, err)

@@ -125,6 +125,10 @@ func (r *ProposalReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 }
 
 func (r *ProposalReconciler) step(ctx context.Context, p *v1alpha1.ToolProposal) (ctrl.Result, error) {
+	if r.Past.Undone(p) {
+		return r.undone(ctx, client.ObjectKeyFromObject(p))
+	}
+	r.Past.Note(p)
 	if p.Status.Dispatch != nil || p.Status.Phase.Terminal() {
 		if err := r.settleReceipts(ctx, p); err != nil {
 			return ctrl.Result{}, err

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,7 +35,7 @@ const (
 
 // claim is one attempt to redeem a call.
 type claim struct {
-	pod      *corev1.Pod
+	pod      *livePod
 	nonce    string
 	proposal *v1alpha1.ToolProposal
 	seal     *attest.ProposalSeal
@@ -45,7 +44,7 @@ type claim struct {
 }
 
 // redeem hands the ticket of a call to the one Pod that may run it.
-func (s *Server) redeem(ctx context.Context, pod *corev1.Pod, body []byte) ([]byte, error) {
+func (s *Server) redeem(ctx context.Context, pod *livePod, body []byte) ([]byte, error) {
 	req, err := attest.DecodeRedeemRequest(body)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "malformed redeem request")
@@ -122,6 +121,8 @@ func (s *Server) checkGrant(c *claim, p *v1alpha1.ToolProposal) error {
 func (s *Server) checkTurn(c *claim, p *v1alpha1.ToolProposal) error {
 	by := p.Status.RedeemedBy
 	switch {
+	case s.Past.Undone(p):
+		return refuse(http.StatusConflict, "somebody put the status back to what it was before the call was redeemed or ended")
 	case by != nil && (by.PodUID != c.pod.UID || by.NonceDigest != c.nonce):
 		return refuse(http.StatusConflict, "the call was redeemed already")
 	case by == nil && !s.Now().Before(p.Status.Dispatch.Deadline.Time):
@@ -181,15 +182,35 @@ func (s *Server) readJob(ctx context.Context, c *claim) error {
 	if !job.Ours(expected, live) || expected.Annotations[v1alpha1.AnnotationTemplateHash] != d.TemplateHash {
 		return refuse(http.StatusConflict, "the call's Job is not the one that was granted")
 	}
-	c.job, expected.UID = live, live.UID
-	if drift := job.Diff(expected, c.pod); len(drift) > 0 {
-		naming(s.Log, c.proposal).Info("a Pod differs from what its Job must make", "pod", c.pod.Name, "fields", drift)
+	c.job = live
+	drift, err := drifted(expected, live, c.pod)
+	if err != nil {
+		return err
+	}
+	if len(drift) > 0 {
+		naming(s.Log, c.proposal).Info("Job or Pod differ from what was granted", "pod", c.pod.Name, "fields", drift)
 		if c.proposal.Status.RedeemedBy == nil {
 			s.noteDrift(ctx, c, drift)
 		}
-		return refuse(http.StatusConflict, "the Pod differs from what its Job must make")
+		return refuse(http.StatusConflict, "Job or Pod differ from what was granted")
 	}
 	return nil
+}
+
+// drifted are the paths at which Job and Pod differ from the Job that was
+// granted. A Job whose spec was changed and put back has changed all the same:
+// pausing one and letting it go on makes a second Pod.
+func drifted(expected, live *batchv1.Job, pod *livePod) ([]string, error) {
+	var drift []string
+	for _, path := range job.DiffJob(expected, live) {
+		drift = append(drift, "Job "+path)
+	}
+	if live.Generation > 1 {
+		drift = append(drift, "Job metadata.generation: shows that the spec was changed after the Job was created")
+	}
+	expected.UID = live.UID
+	_, differences, err := job.Options{}.DiffJSON(expected, pod.text)
+	return append(drift, differences...), err
 }
 
 // noteDrift tells people why the call will not start. It is a note: failing to
@@ -197,7 +218,7 @@ func (s *Server) readJob(ctx context.Context, c *claim) error {
 func (s *Server) noteDrift(ctx context.Context, c *claim, drift []string) {
 	next := c.proposal.DeepCopy()
 	next.Status.Reason = v1alpha1.ReasonPodSpecDrift
-	next.Status.Message = "the call's Pod was changed by somebody else and did not get the call: " + strings.Join(drift, ", ")
+	next.Status.Message = "the call's Job or Pod was changed by somebody else and did not get the call: " + strings.Join(drift, ", ")
 	if len(next.Status.Message) > 1024 {
 		next.Status.Message = next.Status.Message[:1024]
 	}
@@ -236,6 +257,7 @@ func (s *Server) swap(ctx context.Context, c *claim) ([]byte, error) {
 	if err := s.Client.Status().Update(ctx, p); err != nil {
 		return nil, fmt.Errorf("writing the redemption: %w", err)
 	}
+	s.Past.Note(p)
 	return answer, nil
 }
 

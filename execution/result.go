@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +32,7 @@ const errorOutputMaxBytes = 4 << 10
 // The Pod alone is not believed: the report must carry the MAC of the key that
 // came with the ticket, so that another container of the Pod, which could
 // present the same Pod's token, cannot report in the runner's name.
-func (s *Server) result(ctx context.Context, pod *corev1.Pod, body []byte) ([]byte, error) {
+func (s *Server) result(ctx context.Context, pod *livePod, body []byte) ([]byte, error) {
 	signed, err := attest.DecodeSignedResult(body)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "malformed result")
@@ -62,7 +61,7 @@ func (s *Server) result(ctx context.Context, pod *corev1.Pod, body []byte) ([]by
 
 // redeemedBy finds the call that the Pod redeemed. The Pod's own environment
 // says which; a Pod that says another call's name fails the comparison.
-func (s *Server) redeemedBy(ctx context.Context, pod *corev1.Pod) (*v1alpha1.ToolProposal, error) {
+func (s *Server) redeemedBy(ctx context.Context, pod *livePod) (*v1alpha1.ToolProposal, error) {
 	key, ok := job.CallOf(&pod.Spec)
 	if !ok {
 		return nil, refuse(http.StatusConflict, "the Pod is not of a call")

@@ -13,6 +13,7 @@ package execution
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -23,6 +24,8 @@ import (
 	"github.com/go-logr/logr"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,6 +73,8 @@ type Server struct {
 	// a call may look as if it had not run; empty when it was not. nil says nothing.
 	Restored func(ctx context.Context) (string, error)
 	Log      logr.Logger
+	// Past remembers which calls were fetched.
+	Past *observe.Past
 	// Tracer is told of requests about calls; nil tells nobody.
 	Tracer *tracing.Tracer
 }
@@ -94,7 +99,7 @@ func (s *Server) Handler() http.Handler {
 
 // handle does what both resources have in common: it checks the envelope of
 // the request, finds the Pod behind the token, and turns errors into answers.
-func (s *Server) handle(limit int64, serve func(context.Context, *corev1.Pod, []byte) ([]byte, error)) http.Handler {
+func (s *Server) handle(limit int64, serve func(context.Context, *livePod, []byte) ([]byte, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithTimeout(req.Context(), requestTime)
 		defer cancel()
@@ -143,8 +148,32 @@ func containsFold(list []string, want string) bool {
 	return false
 }
 
+// livePod is a Pod as the API server knows it, and all that it said of it: the
+// Go type drops fields of a newer API without a word.
+type livePod struct {
+	*corev1.Pod
+	text []byte
+}
+
+func (s *Server) readPod(ctx context.Context, key client.ObjectKey) (*livePod, error) {
+	whole := &unstructured.Unstructured{}
+	whole.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	if err := s.Live.Get(ctx, key, whole); err != nil {
+		return nil, err
+	}
+	pod := &livePod{Pod: &corev1.Pod{}}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Object, pod.Pod); err != nil {
+		return nil, fmt.Errorf("decoding Pod %s: %w", key, err)
+	}
+	var err error
+	if pod.text, err = whole.MarshalJSON(); err != nil {
+		return nil, fmt.Errorf("encoding Pod %s: %w", key, err)
+	}
+	return pod, nil
+}
+
 // caller finds the live Pod that the request's token is bound to.
-func (s *Server) caller(ctx context.Context, req *http.Request) (*corev1.Pod, error) {
+func (s *Server) caller(ctx context.Context, req *http.Request) (*livePod, error) {
 	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
 		return nil, refuse(http.StatusUnauthorized, "no token")
@@ -158,8 +187,8 @@ func (s *Server) caller(ctx context.Context, req *http.Request) (*corev1.Pod, er
 	if !ok || !isAccount || name == "" || uid == "" {
 		return nil, refuse(http.StatusUnauthorized, "token not valid for the execution endpoint or not bound to a Pod")
 	}
-	pod := &corev1.Pod{}
-	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
+	pod, err := s.readPod(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+	if err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil, refuse(http.StatusUnauthorized, "the token's Pod does not exist")
 		}

@@ -165,7 +165,7 @@ func (op *operator) wire(ctx context.Context) error {
 		func() error { return addRotator(op.mgr, op.options, hosts) },
 		func() error { return op.wireWebhooks() },
 		func() error { return op.wireControllers(shared) },
-		func() error { return op.wireEndpoint(shared, hosts) },
+		func() error { return op.wireEndpoint(ctx, shared, hosts) },
 		func() error { return op.wireHealth(shared.Policies) },
 	} {
 		if err := step(); err != nil {
@@ -239,11 +239,19 @@ func (op *operator) wireControllers(shared *controllers.Config) error {
 	return op.mgr.Add(manager.RunnableFunc(policies.Load))
 }
 
-func (op *operator) wireEndpoint(shared *controllers.Config, hosts []string) error {
+func (op *operator) wireEndpoint(ctx context.Context, shared *controllers.Config, hosts []string) error {
+	// Every replica hands out calls, so that every replica remembers them.
+	calls, err := op.mgr.GetCache().GetInformer(ctx, &v1alpha1.ToolProposal{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching proposals: %w", err)
+	}
+	if _, err := calls.AddEventHandler(shared.Past); err != nil {
+		return fmt.Errorf("watching proposals: %w", err)
+	}
 	server := &execution.Server{
 		Live: op.reads, Client: op.live, Keys: op.keys.current, Contracts: op.contracts,
 		ExpectedJob: shared.ExpectedJob, Hosts: hosts, Now: time.Now, Epoch: op.epoch, Restored: op.watermark.Look,
-		Log: ctrl.Log.WithName("execution"), Tracer: op.tracer,
+		Log: ctrl.Log.WithName("execution"), Past: shared.Past, Tracer: op.tracer,
 	}
 	return op.mgr.Add(&endpoint{port: op.options.executionPort, handler: server.Handler(), cert: op.cert})
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/audit/journal"
 	"github.com/assent-dev/assent/internal/job"
+	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/policy"
 )
 
@@ -90,7 +91,7 @@ func newFixture(t *testing.T) *fixture {
 		Keys:      func() *attest.Keyring { return server.keys },
 		Contracts: server.contracts, Policies: &policy.Store{}, Journal: log, Tracer: server.traces.tracer,
 		Epoch: func() int64 { return 0 }, Drift: func() string { return "" },
-		Now: f.clock.Now, Retention: 24 * time.Hour,
+		Now: f.clock.Now, Retention: 24 * time.Hour, Past: &observe.Past{},
 		Settings: func() job.Settings {
 			return job.Settings{RunnerImage: testRunnerImage, StartTimeout: 10 * time.Minute, Endpoint: job.Endpoint{
 				URL: "https://assent-execution.assent-system.svc:8443", CA: "-----BEGIN CERTIFICATE-----\n", PublicKeys: string(attest.EncodePublicKeysPEM(server.keys.PublicKeys()...)),

@@ -43,7 +43,7 @@ func (f *fixture) endpoint(change ...func(*execution.Server)) http.Handler {
 	s := &execution.Server{
 		Live: server.admin, Client: server.admin, Keys: f.shared.Keys, Contracts: f.shared.Contracts,
 		ExpectedJob: f.shared.ExpectedJob, Hosts: []string{executionHost},
-		Now: f.shared.Now, Epoch: f.shared.Epoch, Log: discard(), Tracer: f.shared.Tracer,
+		Now: f.shared.Now, Epoch: f.shared.Epoch, Log: discard(), Past: f.shared.Past, Tracer: f.shared.Tracer,
 	}
 	for _, c := range change {
 		c(s)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -121,47 +122,60 @@ func (w *world) wantSound() {
 }
 
 // operations are those of a call to which nothing happens.
-func operations(t *testing.T, approval bool) []string {
+func operations(t *testing.T, how way, approval bool) []string {
 	t.Helper()
-	w := newWorld(t, approval)
+	w := newWorldOf(t, how, approval)
 	p := w.follow(w.propose(), false)
 	w.wantSound()
 	if got, want := string(p.Status.Phase)+"/"+p.Status.Reason, "Succeeded/Succeeded"; got != want {
-		t.Fatalf("got %s, want %s", got, want)
+		t.Fatalf("%s: got %s, want %s", how, got, want)
 	}
 	return w.faults.seen
 }
 
-// ways is whether people are asked, which adds writes.
-var ways = map[string]bool{"allowed by policy": false, "approved by a person": true}
+// consents is whether people are asked, which adds writes.
+var consents = map[string]bool{"allowed by policy": false, "approved by a person": true}
 
-// Every operation of a call goes wrong once in every way; in the short set, in
-// two of the four, which differ from one operation to the next.
+// Every operation of a call goes wrong once in every manner, for every way to
+// have an effect. In the short set each operation does so in two of the four
+// manners, and the ways take turns.
 func TestCall_KeepsItsInvariantsWhateverGoesWrongOnce(t *testing.T) {
-	for name, approval := range ways {
+	for name, approval := range consents {
 		if !approval && !long() {
 			// The approved call makes all the writes of the other and more.
 			continue
 		}
-		names := operations(t, approval)
-		for i, operation := range names {
-			for k, e := range effects {
-				if !long() && k%2 != i%2 {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s/%s %d, %s", name, e, i+1, operation), func(t *testing.T) {
-					t.Parallel()
-					w := newWorld(t, approval)
-					w.faults.at, w.faults.effect = i+1, e
-					p := w.follow(w.propose(), false)
-					w.wantSound()
-					// One fault never costs the call: it is resumed.
-					if got, want := string(p.Status.Phase)+"/"+p.Status.Reason, "Succeeded/Succeeded"; got != want {
-						t.Errorf("got %s, want %s: %s", got, want, p.Status.Message)
-					}
-				})
+		names := operations(t, overHTTP, approval)
+		for _, how := range []way{overMCP, byCommand} {
+			if diff := cmp.Diff(names, operations(t, how, approval)); diff != "" {
+				t.Fatalf("a call %s does other things (-over HTTP +it):\n%s", how, diff)
 			}
 		}
+		for i, operation := range names {
+			for k, e := range effects {
+				for n, how := range allWays {
+					if !long() && (k%2 != i%2 || (i+k/2)%len(allWays) != n) {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s/%s/%s %d, %s", name, how, e, i+1, operation), func(t *testing.T) {
+						t.Parallel()
+						goesWrongOnce(t, how, approval, i+1, e)
+					})
+				}
+			}
+		}
+	}
+}
+
+func goesWrongOnce(t *testing.T, how way, approval bool, at int, e effect) {
+	t.Helper()
+	w := newWorldOf(t, how, approval)
+	w.faults.at, w.faults.effect = at, e
+	p := w.follow(w.propose(), false)
+	w.wantSound()
+	// One fault never costs the call: it is resumed.
+	if got, want := string(p.Status.Phase)+"/"+p.Status.Reason, "Succeeded/Succeeded"; got != want {
+		t.Errorf("got %s, want %s: %s", got, want, p.Status.Message)
 	}
 }
 

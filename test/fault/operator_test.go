@@ -23,6 +23,7 @@ import (
 	"github.com/assent-dev/assent/internal/attest"
 	"github.com/assent-dev/assent/internal/audit"
 	"github.com/assent-dev/assent/internal/job"
+	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/policy"
 	"github.com/assent-dev/assent/internal/proposal"
 )
@@ -80,6 +81,7 @@ func (w *world) newOperator() *operator {
 	w.t.Helper()
 	o := &operator{w: w}
 	shared := o.config(o.client())
+	shared.Past = &observe.Past{} // what a process knows dies with it
 	o.proposals = &controllers.ProposalReconciler{Config: shared}
 	// Policies are loaded beside the call, so their status is not part of it.
 	loader := o.config(admin)
@@ -91,7 +93,7 @@ func (w *world) newOperator() *operator {
 	}
 	server := &execution.Server{
 		Live: admin, Client: shared.Client, Keys: shared.Keys, Contracts: shared.Contracts,
-		ExpectedJob: shared.ExpectedJob, Hosts: []string{"127.0.0.1"}, Now: w.Now, Epoch: shared.Epoch, Log: logr.Discard(),
+		ExpectedJob: shared.ExpectedJob, Hosts: []string{"127.0.0.1"}, Now: w.Now, Epoch: shared.Epoch, Past: shared.Past, Log: logr.Discard(),
 	}
 	o.handler = server.Handler()
 	return o

@@ -54,6 +54,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	beTool()
 	if os.Getenv("KUBECONFIG") == "" {
 		fmt.Println("most of test/fault needs an API server: run it by \"make test-api\"")
 		os.Exit(m.Run())
@@ -108,6 +109,7 @@ type world struct {
 	faults    *faults
 	contract  *contract.Contract
 	target    *httptest.Server
+	plain     *httptest.Server
 	endpoint  *httptest.Server
 	calls     map[types.UID]expectation
 
@@ -122,6 +124,11 @@ type world struct {
 
 func newWorld(t testing.TB, approval bool) *world {
 	t.Helper()
+	return newWorldOf(t, overHTTP, approval)
+}
+
+func newWorldOf(t testing.TB, how way, approval bool) *world {
+	t.Helper()
 	if admin == nil {
 		t.Skip("needs an API server: run it by \"make test-api\"")
 	}
@@ -134,8 +141,7 @@ func newWorld(t testing.TB, approval bool) *world {
 		ObjectMeta: metav1.ObjectMeta{Name: "allow", Namespace: ns.Name},
 		Spec:       v1alpha1.PolicySpec{Cedar: "permit (principal, action, resource);"},
 	})
-	w.target = httptest.NewServer(http.HandlerFunc(w.receive))
-	t.Cleanup(w.target.Close)
+	w.startTarget()
 	w.endpoint = httptest.NewUnstartedServer(http.HandlerFunc(w.serve))
 	w.endpoint.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
 	w.endpoint.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -146,12 +152,9 @@ func newWorld(t testing.TB, approval bool) *world {
 		Spec: v1alpha1.ToolManifestSpec{
 			Version: "1", RiskTier: v1alpha1.RiskLow, HumanApproval: approval,
 			Arguments: []v1alpha1.Argument{{Name: "call", Type: "string", Required: true}},
-			HTTP: &v1alpha1.HTTPTemplate{
-				Method: "POST", URL: w.target.URL + "/effect", Body: "{call}", AllowPrivate: true,
-				Headers: []v1alpha1.HTTPHeader{{Name: "Content-Type", Value: "text/plain"}},
-			},
 		},
 	}
+	w.setEffect(how, &m.Spec)
 	w.create(m)
 	compiled, err := (&proposal.Compiler{RunnerImage: runnerImage}).Compile(m, proposal.Tools{})
 	if err != nil {
@@ -179,24 +182,6 @@ func (w *world) advance(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.offset += d
-}
-
-// receive is the target of every effect. The call is in the body.
-func (w *world) receive(rw http.ResponseWriter, req *http.Request) {
-	body, err := io.ReadAll(io.LimitReader(req.Body, 4096))
-	if err != nil {
-		return
-	}
-	l := line{kind: effected, value: string(body)}
-	w.mu.Lock()
-	for uid, e := range w.calls {
-		if e.value == l.value {
-			l.proposal = uid
-		}
-	}
-	w.mu.Unlock()
-	w.record.add(l)
-	_, _ = rw.Write([]byte("done"))
 }
 
 // propose creates a sealed call, as admission would, with its receipt where

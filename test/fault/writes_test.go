@@ -6,9 +6,12 @@ package fault
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/assent-dev/assent/api/v1alpha1"
 )
 
 // What a call costs the API server is a promise. Each write is listed, so that
@@ -54,6 +57,103 @@ func TestCall_WritesNoMoreThanItMust(t *testing.T) {
 			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// The same promise by the API server's own count, with the controllers at work
+// as in the operator: whatever they write of their own accord counts as well.
+func TestCall_WritesNoMoreThanItMust_ByTheServersOwnCount(t *testing.T) {
+	const n = 3
+	for name, tc := range map[string]struct {
+		approval bool
+		want     map[string]int
+	}{
+		"allowed by policy": {false, map[string]int{
+			"POST toolproposals":       n, // the test's own
+			"PUT toolproposals/status": 4 * n,
+			"POST jobs":                n,
+			"POST events":              n,
+		}},
+		"approved by a person": {true, map[string]int{
+			"POST toolproposals":          n, // the test's own
+			"POST approvalreceipts":       n, // the test's own
+			"PUT toolproposals/status":    5 * n,
+			"PUT approvalreceipts/status": n,
+			"POST jobs":                   n,
+			"POST events":                 2 * n,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.approval)
+			w.controllers(t)
+			w.operator(false)
+			w.throughController() // makes what later calls share
+			before := persisted(t)
+			for range n {
+				w.throughController()
+			}
+			var got map[string]int
+			for begun := time.Now(); time.Since(begun) < patience; time.Sleep(50 * time.Millisecond) {
+				got = persisted(t)
+				for what, many := range before {
+					if got[what] -= many; got[what] == 0 {
+						delete(got, what)
+					}
+				}
+				// Events are written in the background.
+				if got["POST events"] >= tc.want["POST events"] {
+					break
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("writes of %d calls (-want +got):\n%s", n, diff)
+			}
+		})
+	}
+}
+
+// throughController follows one call to its end while the controllers run by
+// themselves.
+func (w *world) throughController() {
+	w.t.Helper()
+	approval := w.approval
+	w.approval = false
+	p := w.propose()
+	w.approval = approval
+	approved := false
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(10 * time.Millisecond) {
+		now := w.get(p)
+		switch {
+		case now.Status.Phase.Terminal():
+			if got, want := string(now.Status.Phase), "Succeeded"; got != want {
+				w.t.Fatalf("got %s/%s, want %s: %s", got, now.Status.Reason, want, now.Status.Message)
+			}
+			w.runners.Wait()
+			return
+		case now.Status.Phase == v1alpha1.PhaseAwaitingApproval && !approved:
+			w.approve(p)
+			approved = true
+		}
+		w.kubelet()
+	}
+	w.t.Fatalf("%s did not end", p.Name)
+}
+
+// persisted are the writes to what calls are made of that the API server has
+// accepted. What a kubelet would write is not the operator's.
+func persisted(t *testing.T) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	for name, many := range served(t) {
+		verb, resource, _ := strings.Cut(name, " ")
+		resource, _, _ = strings.Cut(resource, "/")
+		switch resource {
+		case "toolproposals", "approvalreceipts", "toolmanifests", "toolpolicies", "agentsessions", "jobs", "networkpolicies", "events":
+			if verb == "POST" || verb == "PUT" || verb == "PATCH" || verb == "APPLY" || verb == "DELETE" {
+				out[name] = many
+			}
+		}
+	}
+	return out
 }
 
 // writesOf are the operator's writes while something happens. The first call
