@@ -39,7 +39,9 @@ func (r *ProposalReconciler) glance(ctx context.Context, p *v1alpha1.ToolProposa
 	if err != nil || !granted(p, j) || !job.Ours(expected, j) {
 		return 0
 	}
-	state := proposal.Run{Proposal: p, JobExists: true, Timeout: f.contract.Execution().Timeout}
+	state := proposal.Run{
+		Proposal: p, JobExists: true, Timeout: f.contract.Execution().Timeout, OtherEpoch: f.Seal.Epoch != f.Epoch,
+	}
 	state.Cancel, state.CancelMessage = r.cancelReason(f)
 	step := proposal.Follow(state, r.Now())
 	moves := step.Phase != "" && (step.Phase != p.Status.Phase || step.Reason != p.Status.Reason || step.Message != p.Status.Message)
