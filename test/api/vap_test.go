@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -87,8 +89,16 @@ func (f *fixture) mallory() client.Client { return f.as("mallory", "system:maste
 // refusedByPolicy wants a refusal by this admission policy and by nothing else.
 func refusedByPolicy(t *testing.T, what, policy string, err error) {
 	t.Helper()
-	if err == nil || !bytes.Contains([]byte(err.Error()), []byte("ValidatingAdmissionPolicy '"+policy+"'")) {
-		t.Errorf("%s: got %v, want a refusal by %s", what, err, policy)
+	refusedByOneOf(t, what, err, policy)
+}
+
+// refusedByOneOf is for what several policies refuse: any of them is named.
+func refusedByOneOf(t *testing.T, what string, err error, policies ...string) {
+	t.Helper()
+	if err == nil || !slices.ContainsFunc(policies, func(policy string) bool {
+		return strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'")
+	}) {
+		t.Errorf("%s: got %v, want a refusal by %s", what, err, strings.Join(policies, " or "))
 	}
 }
 
