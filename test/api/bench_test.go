@@ -171,6 +171,7 @@ func BenchmarkAdmission(b *testing.B) {
 			for name, q := range map[string]float64{"p50": 0.50, "p99": 0.99} {
 				base, plain, ours := quantile(took[withNothing], q), quantile(took[withNoop], q), quantile(took[withAssent], q)
 				b.ReportMetric(float64(ours-base)/float64(plain-base), name+"-x-noop")
+				b.ReportMetric(float64(quantile(took[withPatch], q)-base)/float64(plain-base), name+"-patch-x-noop")
 				b.ReportMetric(float64(ours-base)/1e6, name+"-added-ms")
 				b.ReportMetric(float64(plain-base)/1e6, name+"-noop-ms")
 			}
