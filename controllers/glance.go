@@ -24,19 +24,8 @@ func (r *ProposalReconciler) glance(ctx context.Context, p *v1alpha1.ToolProposa
 	if p.Status.Result != nil || p.DeletionTimestamp != nil || r.authentic(p) != nil {
 		return 0
 	}
-	j := &batchv1.Job{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: p.Status.Dispatch.JobNamespace, Name: p.Status.Dispatch.JobName}, j); err != nil {
-		return 0
-	}
-	if j.DeletionTimestamp != nil || !finishedAt(j).IsZero() {
-		return 0
-	}
 	f, err := r.gather(ctx, r.Client, p)
-	if err != nil || f.contract == nil || f.SealErr != nil {
-		return 0
-	}
-	expected, err := r.expectedJob(p, f.Seal, f.contract, j.Namespace)
-	if err != nil || !granted(p, j) || !job.Ours(expected, j) {
+	if err != nil || f.contract == nil || f.SealErr != nil || !r.atWork(ctx, p, f) {
 		return 0
 	}
 	state := proposal.Run{
@@ -44,14 +33,31 @@ func (r *ProposalReconciler) glance(ctx context.Context, p *v1alpha1.ToolProposa
 	}
 	state.Cancel, state.CancelMessage = r.cancelReason(f)
 	step := proposal.Follow(state, r.Now())
-	moves := step.Phase != "" && (step.Phase != p.Status.Phase || step.Reason != p.Status.Reason || step.Message != p.Status.Message)
-	if moves || step.StopJob || step.CreateJob {
+	if step.StopJob || step.CreateJob || moves(p, step) {
 		return 0
 	}
 	if p.Status.RedeemedBy != nil && r.recordRedeemed(ctx, p.DeepCopy()) != nil {
 		return 0
 	}
 	return step.Recheck
+}
+
+// atWork says that the informers know the call's Job, and that it has not ended.
+func (r *ProposalReconciler) atWork(ctx context.Context, p *v1alpha1.ToolProposal, f *facts) bool {
+	j := &batchv1.Job{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: p.Status.Dispatch.JobNamespace, Name: p.Status.Dispatch.JobName}, j); err != nil {
+		return false
+	}
+	if j.DeletionTimestamp != nil || !finishedAt(j).IsZero() {
+		return false
+	}
+	expected, err := r.expectedJob(p, f.Seal, f.contract, j.Namespace)
+	return err == nil && granted(p, j) && job.Ours(expected, j)
+}
+
+// moves says that a step changes what the call's status says.
+func moves(p *v1alpha1.ToolProposal, step proposal.Step) bool {
+	return step.Phase != "" && (step.Phase != p.Status.Phase || step.Reason != p.Status.Reason || step.Message != p.Status.Message)
 }
 
 // granted says that a Job is the one that the call's grant names.

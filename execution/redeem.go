@@ -183,7 +183,13 @@ func (s *Server) readJob(ctx context.Context, c *claim) error {
 		return refuse(http.StatusConflict, "the call's Job is not the one that was granted")
 	}
 	c.job = live
-	drift, err := drifted(expected, live, c.pod)
+	return s.compare(ctx, c, expected)
+}
+
+// compare refuses a Job or Pod that differs from what was granted, and notes
+// how it does.
+func (s *Server) compare(ctx context.Context, c *claim, expected *batchv1.Job) error {
+	drift, err := drifted(expected, c.job, c.pod)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (s *Shared) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 		return s.Reader.Get(ctx, key, into, opts...)
 	}
 	return s.share(ctx, fmt.Sprintf("%T %s", into, key), into, func(ctx context.Context) (runtime.Object, error) {
-		fresh, ok := reflect.New(reflect.TypeOf(into).Elem()).Interface().(client.Object)
+		fresh, ok := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(into).Elem()))
 		if !ok {
 			return nil, fmt.Errorf("%T is no object", into)
 		}

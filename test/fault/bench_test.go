@@ -106,7 +106,7 @@ func (w *world) untilDispatched(made *atomic.Int64, n int) {
 		if time.Since(begun) > 10*time.Minute {
 			w.t.Fatalf("%d Jobs of %d after %s", n-int(want-made.Load()), n, time.Since(begun))
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) //nolint:forbidigo // controllers work in real time
 	}
 }
 
@@ -146,7 +146,7 @@ func (w *world) deleteAll(list client.ObjectList, meanwhile func()) {
 			return client.IgnoreNotFound(admin.Delete(w.ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 		})
 		meanwhile()
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // objects go in the time of the API server
 	}
 	w.t.Fatalf("some of %T are not gone", list)
 }

@@ -127,7 +127,7 @@ func (w *world) throughController() {
 	p := w.propose()
 	w.approval = approval
 	approved := false
-	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(10 * time.Millisecond) {
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // controllers work in real time
 		now := w.get(p)
 		switch {
 		case now.Status.Phase.Terminal():
