@@ -25,7 +25,7 @@ func (r *ProposalReconciler) glance(ctx context.Context, p *v1alpha1.ToolProposa
 		return 0
 	}
 	f, err := r.gather(ctx, r.Client, p)
-	if err != nil || f.contract == nil || f.SealErr != nil || !r.atWork(ctx, p, f) {
+	if err != nil || !r.atWork(ctx, p, f) {
 		return 0
 	}
 	state := proposal.Run{
@@ -42,8 +42,12 @@ func (r *ProposalReconciler) glance(ctx context.Context, p *v1alpha1.ToolProposa
 	return step.Recheck
 }
 
-// atWork says that the informers know the call's Job, and that it has not ended.
+// atWork says that the informers know the call's Job as the one that its seal
+// and contract make, and that it has not ended.
 func (r *ProposalReconciler) atWork(ctx context.Context, p *v1alpha1.ToolProposal, f *facts) bool {
+	if f.contract == nil || f.SealErr != nil {
+		return false
+	}
 	j := &batchv1.Job{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: p.Status.Dispatch.JobNamespace, Name: p.Status.Dispatch.JobName}, j); err != nil {
 		return false
