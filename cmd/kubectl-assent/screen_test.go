@@ -214,7 +214,7 @@ Effect: call a tool of an MCP server
   secret       token = key t of Secret tokens, only for a.example
 `},
 		"command": {v1alpha1.Effect{Command: &v1alpha1.CommandCall{
-			Image: "i", Argv: []string{"a", ""}, OutputFile: "/work/\u202eo", WorkingDir: "/w",
+			Image: "i", Argv: []string{"a", ""}, OutputFile: "/w/\u202eo", WorkingDir: "/w",
 			Env: []v1alpha1.ResolvedVariable{{Name: "A", Value: new("v")}, {Name: "B", Secret: &secrets[0]}},
 		}}, `
 Effect: start a program
@@ -222,7 +222,7 @@ Effect: start a program
   argv[0]      "a"
   argv[1]      ""
   directory    "/w"
-  output file  "/work/\u202eo"
+  output file  "/w/\u202eo"
   environment  A = "v"
   environment  B = key t of Secret tokens, only for a.example
 `},

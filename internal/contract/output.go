@@ -53,7 +53,7 @@ type outputPlan struct {
 
 // outputDir is the directory that belongs to a call alone. An output file lies
 // below it.
-const outputDir = "/work/"
+const outputDir = DefaultWorkingDir + "/"
 
 // IsOutputFile reports whether a path can be that of an output file: below
 // /work, in its only spelling, of letters, digits, dots, dashes and underscores.

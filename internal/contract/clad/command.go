@@ -18,8 +18,8 @@ func itoa(i int) string { return strconv.Itoa(i) }
 // outputFile and evidenceDir take the place of paths that ToolClad makes up for
 // every run: an approved command has to be the one that runs.
 const (
-	outputFile  = "/work/output"
-	evidenceDir = "/work"
+	outputFile  = evidenceDir + "/output"
+	evidenceDir = contract.DefaultWorkingDir
 )
 
 // commandConverter converts [command].

@@ -186,9 +186,9 @@ func TestImport_ReadsTheOutputFile(t *testing.T) {
 		file string
 		note string
 	}{
-		"the file ToolClad makes up":  {"[command]\ntemplate = 'scan -o {_output_file}'\n[output]\nformat = 'json'\n", contract.Output{Format: "json", File: "/work/output"}, "/work/output", ""},
-		"without a format":            {"[command]\ntemplate = 'scan -o {_output_file}'\n", contract.Output{Format: "text", File: "/work/output"}, "/work/output", ""},
-		"a file of its own":           {"[command]\ntemplate = 'scan -o {_output_file}'\n[command.defaults]\n_output_file = '/work/scan.xml'\n", contract.Output{Format: "text", File: "/work/scan.xml"}, "/work/scan.xml", ""},
+		"the file ToolClad makes up":  {"[command]\ntemplate = 'scan -o {_output_file}'\n[output]\nformat = 'json'\n", contract.Output{Format: "json", File: contract.DefaultWorkingDir + "/output"}, contract.DefaultWorkingDir + "/output", ""},
+		"without a format":            {"[command]\ntemplate = 'scan -o {_output_file}'\n", contract.Output{Format: "text", File: contract.DefaultWorkingDir + "/output"}, contract.DefaultWorkingDir + "/output", ""},
+		"a file of its own":           {"[command]\ntemplate = 'scan -o {_output_file}'\n[command.defaults]\n_output_file = '" + contract.DefaultWorkingDir + "/scan.xml'\n", contract.Output{Format: "text", File: contract.DefaultWorkingDir + "/scan.xml"}, contract.DefaultWorkingDir + "/scan.xml", ""},
 		"a file that nobody can read": {"[command]\ntemplate = 'scan -o {_output_file}'\n[command.defaults]\n_output_file = '/tmp/scan.xml'\n", contract.Output{Format: "text"}, "", "command.defaults._output_file"},
 		"no file":                     {"[command]\ntemplate = 'scan'\n", contract.Output{Format: "text"}, "", ""},
 	} {
