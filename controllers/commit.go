@@ -194,13 +194,18 @@ func (c *Config) jobInput(p *v1alpha1.ToolProposal, seal *attest.ProposalSeal, c
 }
 
 // ExpectedJob builds the Job of a call again, for the execution endpoint to
-// compare the live one with.
-func (c *Config) ExpectedJob(p *v1alpha1.ToolProposal, compiled *contract.Contract, namespace string) (*batchv1.Job, error) {
+// compare the live one with. The operator's keys and certificates may have
+// changed since the grant, whose hash says whether those in the Job were meant.
+func (c *Config) ExpectedJob(p *v1alpha1.ToolProposal, compiled *contract.Contract, live *batchv1.Job) (*batchv1.Job, error) {
 	seal, err := proposal.VerifySeal(c.Keys(), p)
 	if err != nil {
 		return nil, err
 	}
-	return c.expectedJob(p, seal, compiled, namespace)
+	in, err := c.jobInput(p, seal, compiled, live.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return job.Build(in.AsIn(live))
 }
 
 // executionNamespace is where the Jobs of a namespace's calls run.

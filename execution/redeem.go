@@ -5,10 +5,12 @@ package execution
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,15 +177,26 @@ func (s *Server) readJob(ctx context.Context, c *claim) error {
 	if owner == nil || owner.UID != live.UID || owner.Kind != "Job" {
 		return refuse(http.StatusConflict, "the Pod does not belong to the call's Job")
 	}
-	expected, err := s.ExpectedJob(c.proposal, c.contract, d.JobNamespace)
+	expected, err := s.ExpectedJob(c.proposal, c.contract, live)
 	if err != nil {
 		return fmt.Errorf("building the expected Job: %w", err)
 	}
 	if !job.Ours(expected, live) || expected.Annotations[v1alpha1.AnnotationTemplateHash] != d.TemplateHash {
 		return refuse(http.StatusConflict, "the call's Job is not the one that was granted")
 	}
+	if !s.trusted(live) {
+		return refuse(http.StatusConflict, "the key that signs was replaced at once, and the call's Pod does not know it")
+	}
 	c.job = live
 	return s.compare(ctx, c, expected)
+}
+
+// trusted says that the runner of a Job takes tickets from the key that signs
+// now. To one that does not the call would be given in vain: nobody could tell
+// any more that it had no effect.
+func (s *Server) trusted(live *batchv1.Job) bool {
+	known, err := attest.ParsePublicKeysPEM([]byte(job.PublicKeysOf(live)))
+	return err == nil && slices.ContainsFunc(known, func(k ed25519.PublicKey) bool { return attest.KeyID(k) == s.Keys().SigningKeyID() })
 }
 
 // compare refuses a Job or Pod that differs from what was granted, and notes

@@ -63,8 +63,10 @@ type Server struct {
 	Keys func() *attest.Keyring
 	// Contracts compiles manifests.
 	Contracts *proposal.Compiler
-	// ExpectedJob builds the Job that the commit point created for a call.
-	ExpectedJob func(p *v1alpha1.ToolProposal, c *contract.Contract, namespace string) (*batchv1.Job, error)
+	// ExpectedJob builds the Job that the commit point created for a call, with
+	// the keys and certificates of the live one. It is the granted Job only if
+	// it has the hash in the grant.
+	ExpectedJob func(p *v1alpha1.ToolProposal, c *contract.Contract, live *batchv1.Job) (*batchv1.Job, error)
 	// Hosts are the names that requests may be addressed to.
 	Hosts []string
 	Now   func() time.Time

@@ -42,10 +42,8 @@ const (
 	annotationNextSince = "assent.dev/next-since"
 	// keyPoll is how often the Secret is looked at for a rotation.
 	keyPoll = 15 * time.Second
-	// keyOverlap is how long the next key is published before it signs. All
-	// replicas have seen it by then, so that none takes a call that another
-	// sealed for a forgery.
-	keyOverlap = 4 * keyPoll
+	// keySeen is how long it takes until every replica has seen a change.
+	keySeen = 4 * keyPoll
 )
 
 // signingKeys holds the keys that are in force.
@@ -57,7 +55,10 @@ type signingKeys struct {
 	configMap string
 	now       func() time.Time
 	random    io.Reader
-	ring      atomic.Pointer[attest.Keyring]
+	// startDeadline is how long a granted call may take to start. Its Pod knows
+	// the keys of the moment at which it was granted.
+	startDeadline time.Duration
+	ring          atomic.Pointer[attest.Keyring]
 }
 
 // current returns the keys that are in force.
@@ -130,8 +131,14 @@ func (k *signingKeys) due(s *corev1.Secret) bool {
 		s.Annotations[annotationNextSince] = k.now().UTC().Format(time.RFC3339)
 		return false
 	}
-	return k.now().Sub(since) >= keyOverlap
+	return k.now().Sub(since) >= k.overlap()
 }
+
+// overlap is how long the next key is published before it signs: until all
+// replicas have seen it, so that none takes a call that another sealed for a
+// forgery, and every call that was granted before that has started or is given
+// up, so that no runner takes its ticket for one.
+func (k *signingKeys) overlap() time.Duration { return keySeen + k.startDeadline }
 
 func (k *signingKeys) newSeed() ([]byte, error) {
 	seed, err := attest.GenerateSeed(k.random)

@@ -18,6 +18,9 @@ import (
 	"github.com/assent-dev/assent/internal/attest"
 )
 
+// startDeadline is longer than it takes until all replicas know a key.
+const startDeadline = 5 * time.Minute
+
 // replicas are operators that share one cluster and one clock.
 type replicas struct {
 	*testing.T
@@ -29,7 +32,7 @@ func (r *replicas) start() *signingKeys {
 	r.Helper()
 	k := &signingKeys{
 		client: r.client, live: r.client, namespace: "assent-system", secret: "assent-signing", configMap: "assent-public-keys",
-		now: func() time.Time { return r.time }, random: rand.Reader,
+		now: func() time.Time { return r.time }, random: rand.Reader, startDeadline: startDeadline,
 	}
 	r.poll(k)
 	return k
@@ -113,7 +116,7 @@ func TestKeys_RotateWithoutAMomentInWhichOneReplicaDistrustsAnother(t *testing.T
 	r.ask("monday")
 	// b is behind by up to one poll in every step.
 	r.poll(a)
-	for range 20 {
+	for range 40 {
 		for _, pair := range [][2]*signingKeys{{a, b}, {b, a}} {
 			text, fp := sign(t, pair[0].current())
 			if !r.accept(pair[1], text, fp) {
@@ -138,6 +141,44 @@ func TestKeys_RotateWithoutAMomentInWhichOneReplicaDistrustsAnother(t *testing.T
 	r.poll(a, b)
 	if a.current().SigningKeyID() != second {
 		t.Error("the same annotation rotated again")
+	}
+}
+
+// A Pod knows the keys of the moment at which its call was granted.
+func TestKeys_NoneSignsBeforeTheCallsThatDoNotKnowItHaveStarted(t *testing.T) {
+	for name, begin := range map[string]func(*replicas, *signingKeys){
+		"made by the operator": func(r *replicas, _ *signingKeys) { r.ask("monday") },
+		"of the user": func(r *replicas, k *signingKeys) {
+			seed, err := k.newSeed()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := r.secret()
+			s.Data[secretNext] = seed
+			if err := r.client.Update(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		r := &replicas{T: t, client: fake.NewFakeClient(), time: time.Unix(1000, 0)}
+		leader, lagging := r.start(), r.start()
+		first := leader.current().SigningKeyID()
+		begin(r, leader)
+		// The last moment at which a call is granted by one who knows one key.
+		var granted time.Time
+		for leader.current().SigningKeyID() == first {
+			if len(lagging.current().PublicKeys()) == 1 {
+				granted = r.time
+			}
+			r.time = r.time.Add(time.Second)
+			r.poll(leader)
+			if r.time.Unix()%int64(keyPoll/time.Second) == 0 {
+				r.poll(lagging)
+			}
+		}
+		if got := r.time.Sub(granted); got < startDeadline {
+			t.Errorf("%s: a key signs %v after a call that does not know it was granted, which may start until %v", name, got, startDeadline)
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	op.keys = &signingKeys{
 		client: live, live: live, namespace: o.namespace, secret: o.signingSecret, configMap: o.publicKeys,
-		now: time.Now, random: rand.Reader,
+		now: time.Now, random: rand.Reader, startDeadline: o.startDeadline,
 	}
 	if err := op.keys.load(ctx); err != nil {
 		return fmt.Errorf("loading the signing keys: %w", err)

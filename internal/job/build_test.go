@@ -218,6 +218,37 @@ func TestTemplateHash_ChangesWithEveryThingThePodDependsOn(t *testing.T) {
 	}
 }
 
+func TestAsIn_TakesWhatChangesUnderAJobAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]job.Input{"command": commandInput(), "http": httpInput(), "mcp": mcpInput()} {
+		granted := mustBuild(t, in)
+		later := in
+		later.Endpoint.CA, later.Endpoint.PublicKeys = "a new authority", "new keys"
+		hash := func(live *batchv1.Job) string {
+			return mustBuild(t, later.AsIn(live)).Annotations[v1alpha1.AnnotationTemplateHash]
+		}
+		if want := granted.Annotations[v1alpha1.AnnotationTemplateHash]; hash(granted) != want {
+			t.Errorf("%s: the granted Job is not the same one under new keys", name)
+		}
+		for i, e := range granted.Spec.Template.Spec.Containers[0].Env {
+			if e.ValueFrom != nil {
+				continue
+			}
+			forged := granted.DeepCopy()
+			forged.Spec.Template.Spec.Containers[0].Env[i].Value = "forged"
+			same := hash(forged) == granted.Annotations[v1alpha1.AnnotationTemplateHash]
+			if taken := e.Name == "ASSENT_CA" || e.Name == "ASSENT_PUBLIC_KEYS"; same == taken {
+				t.Errorf("%s: %s of a Job is taken over: %v, want %v", name, e.Name, !same, taken)
+			}
+		}
+		other := granted.DeepCopy()
+		other.Spec.Template.Spec.Containers[0].Name = "another"
+		if hash(other) == granted.Annotations[v1alpha1.AnnotationTemplateHash] {
+			t.Errorf("%s: what another container has is taken over", name)
+		}
+	}
+}
+
 func TestBuild_RoundsSizesAsTheAPIServerDoes(t *testing.T) {
 	t.Parallel()
 	in := commandInput()

@@ -4,6 +4,7 @@
 package job
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
@@ -196,6 +199,29 @@ func (in Input) secrets() []contract.ResolvedSecret {
 		}
 	}
 	return out
+}
+
+// AsIn returns the input with the certificates and the public keys that a live
+// Job was made with: they change while an operator runs, and each replica hears
+// of it at a time of its own. A Job is not believed on their account. Built from
+// this input it is the granted one only if it has the grant's hash.
+func (in Input) AsIn(live *batchv1.Job) Input {
+	in.Endpoint.CA = cmp.Or(runnerEnv(live, envCA), in.Endpoint.CA)
+	in.Endpoint.PublicKeys = cmp.Or(PublicKeysOf(live), in.Endpoint.PublicKeys)
+	return in
+}
+
+// PublicKeysOf are the keys, in PEM, that the runner of a Job takes tickets from.
+func PublicKeysOf(live *batchv1.Job) string { return runnerEnv(live, envPublicKeys) }
+
+func runnerEnv(live *batchv1.Job, name string) string {
+	for _, c := range live.Spec.Template.Spec.Containers {
+		i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name })
+		if c.Name == ContainerName && i >= 0 {
+			return c.Env[i].Value
+		}
+	}
+	return ""
 }
 
 // quantity parses one of the manifest's sizes.

@@ -12,6 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// What the runner trusts, in its environment.
+const (
+	envCA         = "ASSENT_CA"
+	envPublicKeys = "ASSENT_PUBLIC_KEYS"
+)
+
 const (
 	// ContainerName is the container that the effect happens in.
 	ContainerName = "call"
@@ -161,8 +167,8 @@ func sizesOf(in Input) (corev1.ResourceList, error) {
 func environment(in Input) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		{Name: "ASSENT_ENDPOINT", Value: in.Endpoint.URL},
-		{Name: "ASSENT_CA", Value: in.Endpoint.CA},
-		{Name: "ASSENT_PUBLIC_KEYS", Value: in.Endpoint.PublicKeys},
+		{Name: envCA, Value: in.Endpoint.CA},
+		{Name: envPublicKeys, Value: in.Endpoint.PublicKeys},
 		{Name: "ASSENT_PROPOSAL", Value: in.Proposal.Namespace + "/" + in.Proposal.Name},
 		{Name: "ASSENT_PROPOSAL_UID", Value: string(in.Proposal.UID)},
 		{Name: "ASSENT_FINGERPRINT", Value: in.Proposal.Fingerprint},

@@ -59,6 +59,7 @@ type apiServer struct {
 	scheme    *runtime.Scheme
 	admin     client.WithWatch
 	keys      *attest.Keyring
+	seed      []byte
 	contracts *proposal.Compiler
 	informers informers
 	clock     *clock
@@ -109,6 +110,7 @@ func start(ctx context.Context) (*apiServer, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.seed = seed
 	if s.keys, err = attest.NewKeyring(seed); err != nil {
 		return nil, err
 	}
