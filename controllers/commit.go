@@ -70,7 +70,7 @@ func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (
 func (r *ProposalReconciler) gatherLive(ctx context.Context, p *v1alpha1.ToolProposal) (*facts, error) {
 	f, err := r.gather(ctx, r.Live, p)
 	if err == nil && f.SealErr == nil {
-		f.PrincipalProblem, err = observe.PrincipalProblem(ctx, r.Live, p.Spec.Requester)
+		f.PrincipalProblem, err = observe.AccountProblem(ctx, r.Live, p.Spec.Requester)
 	}
 	return f, err
 }

@@ -112,6 +112,11 @@ func (c *Config) judgeReceipts(ctx context.Context, f *facts, receipts []v1alpha
 			if err != nil {
 				return err
 			}
+			// Never from an informer: only a ServiceAccount that decided is read.
+			fact.AccountProblem, err = observe.AccountProblem(ctx, c.Live, fact.Receipt.Spec.Approver)
+			if err != nil {
+				return err
+			}
 		}
 		f.Receipts = append(f.Receipts, fact)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -147,8 +148,9 @@ func (h *receipts) checkApprover(ctx context.Context, p *v1alpha1.ToolProposal, 
 	return forbidden(kindReceipt, displayName(r), refusal{Field: "spec.approver", Reason: reason, Message: message})
 }
 
-// checkOthers looks at the receipts that the proposal has already. Receipts for
-// an earlier proposal of the same name take no place.
+// checkOthers looks at the receipts that the proposal has already. Those that do
+// not count any more, or are for an earlier proposal of the same name, take no
+// place and speak for nobody.
 func (h *receipts) checkOthers(ctx context.Context, p *v1alpha1.ToolProposal, r *v1alpha1.ApprovalReceipt) error {
 	existing, err := observe.Receipts(ctx, h.Live, p)
 	if err != nil {
@@ -157,7 +159,7 @@ func (h *receipts) checkOthers(ctx context.Context, p *v1alpha1.ToolProposal, r 
 	sealed := 0
 	for i := range existing {
 		other := &existing[i]
-		if !proposal.BindsReceipt(h.Keys(), p, other) {
+		if !proposal.BindsReceipt(h.Keys(), p, other) || h.spent(other) {
 			continue
 		}
 		sealed++
@@ -177,9 +179,15 @@ func (h *receipts) checkOthers(ctx context.Context, p *v1alpha1.ToolProposal, r 
 	})
 }
 
+// spent says that a receipt has expired, or that the operator found that it does
+// not count. Whoever could forge that gains a receipt that the controller judges.
+func (h *receipts) spent(r *v1alpha1.ApprovalReceipt) bool {
+	return !h.Now().Before(r.Spec.ExpiresAt.Time) || meta.IsStatusConditionFalse(r.Status.Conditions, v1alpha1.ConditionValid)
+}
+
 func (h *receipts) repeats(old, next *v1alpha1.ApprovalReceipt) bool {
 	rules := proposal.ApprovalRules{SamePerson: h.SamePerson}
-	return old.Spec.Decision == next.Spec.Decision && h.Now().Before(old.Spec.ExpiresAt.Time) &&
+	return old.Spec.Decision == next.Spec.Decision &&
 		rules.IsSamePerson(old.Spec.Approver, next.Spec.Approver)
 }
 

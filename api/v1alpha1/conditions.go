@@ -222,7 +222,8 @@ const (
 	// approve on the ToolManifest.
 	ReasonApproverNotAuthorized = "ApproverNotAuthorized"
 	// ReasonApproverNoLongerAuthorized says that the approver lost the verb
-	// approve since the receipt was created.
+	// approve since the receipt was created, or that their ServiceAccount is
+	// gone or was created anew.
 	ReasonApproverNoLongerAuthorized = "ApproverNoLongerAuthorized"
 	// ReasonNotInRequiredGroup says that the approver is in none of the groups
 	// whose approval is still needed.

@@ -113,11 +113,11 @@ func Session(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal) 
 // follow (Kubernetes documentation, "Authenticating").
 const accountPrefix = "system:serviceaccount:"
 
-// PrincipalProblem says why somebody is not who they were when they were
+// AccountProblem says why somebody is not who they were when they were
 // authenticated: their ServiceAccount is gone, or is another one of the same
 // name. It is empty for people, of whom the cluster keeps no object, and for
 // authenticators that give no UID.
-func PrincipalProblem(ctx context.Context, from client.Reader, who *v1alpha1.Identity) (string, error) {
+func AccountProblem(ctx context.Context, from client.Reader, who *v1alpha1.Identity) (string, error) {
 	account, isAccount := strings.CutPrefix(who.Username, accountPrefix)
 	namespace, name, ok := strings.Cut(account, ":")
 	if !isAccount || !ok || who.UID == "" {
@@ -127,11 +127,11 @@ func PrincipalProblem(ctx context.Context, from client.Reader, who *v1alpha1.Ide
 	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, now)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "the requester's ServiceAccount does not exist any more", nil
+		return "ServiceAccount " + account + " does not exist any more", nil
 	case err != nil:
 		return "", fmt.Errorf("reading ServiceAccount %s/%s: %w", namespace, name, err)
 	case string(now.UID) != who.UID:
-		return "the requester's ServiceAccount was created anew since it asked: let it ask again", nil
+		return "ServiceAccount " + account + " was created anew since: let it ask or decide again", nil
 	}
 	return "", nil
 }

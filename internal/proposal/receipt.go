@@ -68,6 +68,9 @@ type ReceiptFacts struct {
 	// Authorized says that the approver holds the verb approve on the
 	// ToolManifest now.
 	Authorized bool
+	// AccountProblem says why the approver's ServiceAccount is not the one that
+	// decided; empty when it is, and for people.
+	AccountProblem string
 }
 
 // Verdict says whether a receipt counts, and why not.
@@ -235,6 +238,10 @@ func inAnyGroup(groups []string, requirements []Requirement) bool {
 }
 
 func (j *judge) checkPerson(f ReceiptFacts) (reason, message string) {
+	if f.AccountProblem != "" {
+		// Whoever has the name now was never asked.
+		return v1alpha1.ReasonApproverNoLongerAuthorized, f.AccountProblem
+	}
 	reason, message = CheckApprover(j.proposal, j.rules, f.Receipt.Spec.Approver, f.Receipt.Spec.Decision, f.Authorized)
 	if reason == v1alpha1.ReasonApproverNotAuthorized {
 		// The right was there at admission, or the receipt would not exist.

@@ -69,6 +69,11 @@ func TestJudgeReceipts_SaysWhyOneDoesNotCount(t *testing.T) {
 			f.Receipt = receiptOf(s, s.keys, s.o.Proposal, "r", "system:serviceaccount:agents:other")
 		}, "ServiceAccountNotAllowed"},
 		"of somebody who lost the right": {func(_ *scene, f *proposal.ReceiptFacts) { f.Authorized = false }, "ApproverNoLongerAuthorized"},
+		"of an account that was created anew": {func(s *scene, f *proposal.ReceiptFacts) {
+			s.o.Rules.AllowServiceAccounts = true
+			f.Receipt = receiptOf(s, s.keys, s.o.Proposal, "r", "system:serviceaccount:agents:other")
+			f.AccountProblem = "ServiceAccount agents:other was created anew since"
+		}, "ApproverNoLongerAuthorized"},
 		"of somebody in no group that counts": {func(s *scene, f *proposal.ReceiptFacts) {
 			f.Receipt = receiptOf(s, s.keys, s.o.Proposal, "r", "mallory", inGroups("interns"))
 		}, "NotInRequiredGroup"},

@@ -110,6 +110,43 @@ func TestRequester_CreatedAnewUnderTheOldName_InheritsNothing(t *testing.T) {
 	}
 }
 
+func TestApprover_CreatedAnewUnderTheOldName_InheritsNoApproval(t *testing.T) {
+	f := newFixture(t)
+	f.tool("change", func(m *v1alpha1.ToolManifest) {
+		m.Spec.HumanApproval = true
+		m.Spec.Approval = &v1alpha1.ApprovalRules{AllowServiceAccounts: true}
+	})
+	f.policy("allow", permitAll)
+	account := f.serviceAccount("default")
+	username := "system:serviceaccount:" + f.namespace + ":default"
+	f.allow(username, "approvalreceipts")
+	f.grantRole("bot", username)
+	approved := func() (*v1alpha1.ToolProposal, *v1alpha1.ApprovalReceipt) {
+		p := f.waiting()
+		r := newReceipt(p)
+		if err := f.withToken(f.token(nil)).Create(f.ctx, r); err != nil {
+			t.Fatalf("approving with the token: %v", err)
+		}
+		return p, r
+	}
+	same, _ := approved()
+	gone, ofGone := approved()
+	renewed, ofRenewed := approved()
+	f.wantOutcome(f.step(same), "Dispatching/Granted")
+
+	f.mustDelete(account)
+	f.wantOutcome(f.step(gone), "AwaitingApproval/AwaitingApproval")
+	f.wantVerdict(ofGone, "Valid=False/ApproverNoLongerAuthorized ")
+	f.serviceAccount("default")
+	f.wantOutcome(f.step(renewed), "AwaitingApproval/AwaitingApproval")
+	f.wantVerdict(ofRenewed, "Valid=False/ApproverNoLongerAuthorized ")
+	// It burned nothing: the new account may decide for itself.
+	if err := f.withToken(f.token(nil)).Create(f.ctx, newReceipt(renewed)); err != nil {
+		t.Fatalf("approving with the new account's token: %v", err)
+	}
+	f.wantOutcome(f.step(renewed), "Dispatching/Granted")
+}
+
 func TestRequester_WithAPodsToken_NamesPodAndNode(t *testing.T) {
 	f := newFixture(t)
 	f.tool("restart")
@@ -120,7 +157,7 @@ func TestRequester_WithAPodsToken_NamesPodAndNode(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: f.namespace},
 		Spec: corev1.PodSpec{
-			ServiceAccountName: "bot", AutomountServiceAccountToken: new(false),
+			ServiceAccountName: "bot", AutomountServiceAccountToken: new(false), NodeName: "node",
 			Containers: []corev1.Container{{Name: "a", Image: "registry.example/a"}},
 		},
 	}
@@ -141,8 +178,9 @@ func TestRequester_WithAPodsToken_NamesPodAndNode(t *testing.T) {
 	}
 	delete(got, "authentication.kubernetes.io/credential-id")
 	want := map[string]string{
-		"authentication.kubernetes.io/pod-name": "[agent]",
-		"authentication.kubernetes.io/pod-uid":  fmt.Sprintf("[%s]", pod.UID),
+		"authentication.kubernetes.io/pod-name":  "[agent]",
+		"authentication.kubernetes.io/pod-uid":   fmt.Sprintf("[%s]", pod.UID),
+		"authentication.kubernetes.io/node-name": "[node]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("extra (-want +got):\n%s", diff)

@@ -337,6 +337,15 @@ func TestReceipts_AreAtMostSixteen(t *testing.T) {
 			t.Fatalf("receipt %d: got %s, want %s", i, got, want)
 		}
 	}
+	// Those that do not count any more keep nobody from deciding, nor the people
+	// who made them.
+	f.clock.advance(16 * time.Minute)
+	f.wantOutcome(f.step(p), "AwaitingApproval/AwaitingApproval")
+	for _, name := range []string{string(rune('a'+proposal.MaxReceipts)) + "-person", "a-person"} {
+		if got, want := refusalOf(f.as(name, "sre").Create(f.ctx, newReceipt(p))), "accepted"; got != want {
+			t.Errorf("after the others expired, %s: got %s, want %s", name, got, want)
+		}
+	}
 }
 
 // advance steps the clock.
