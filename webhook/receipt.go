@@ -116,7 +116,7 @@ func waits(p *v1alpha1.ToolProposal, d v1alpha1.ReceiptDecision) bool {
 	switch p.Status.Phase {
 	case v1alpha1.PhaseAwaitingApproval:
 		return true
-	case v1alpha1.PhaseDispatching, v1alpha1.PhaseRunning:
+	case "", v1alpha1.PhasePending, v1alpha1.PhaseDispatching, v1alpha1.PhaseRunning:
 		return d == v1alpha1.ReceiptDenied
 	default:
 		return false

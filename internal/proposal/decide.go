@@ -136,11 +136,29 @@ func decidePolicy(o Observed, now time.Time) Plan {
 		plan.Recheck = time.Second
 		return plan
 	case answer.Answer == policy.Allow:
-		return grant(o, plan)
+		return decideAllowed(o, plan, now)
 	case answer.Answer == policy.NeedsApproval:
 		return decideApproval(o, plan, now)
 	}
 	return denied(o, plan, now)
+}
+
+// decideAllowed lets a call go on that needs nobody's approval. Somebody
+// entitled may have said no all the same: while it could not be granted, or
+// while policies that are no more had it wait for people.
+func decideAllowed(o Observed, plan Plan, now time.Time) Plan {
+	a := JudgeReceipts(o.Keys, o.Proposal, o.Rules, o.Epoch, o.Receipts, now)
+	if a.Denied == nil {
+		return grant(o, plan)
+	}
+	plan.Approval = &a
+	return deniedBy(a.Denied, plan)
+}
+
+func deniedBy(r *v1alpha1.ApprovalReceipt, plan Plan) Plan {
+	plan.Phase, plan.Reason = v1alpha1.PhaseDenied, v1alpha1.ReasonDeniedByApprover
+	plan.Message = "denied by " + r.Spec.Approver.Username
+	return plan
 }
 
 // denied ends a call that the policy denies. The reason is the policy's own,
@@ -166,9 +184,7 @@ func decideApproval(o Observed, plan Plan, now time.Time) Plan {
 	plan.ExpiresAt = o.Proposal.CreationTimestamp.Add(o.Rules.Timeout)
 	switch {
 	case a.Denied != nil:
-		plan.Phase, plan.Reason = v1alpha1.PhaseDenied, v1alpha1.ReasonDeniedByApprover
-		plan.Message = "denied by " + a.Denied.Spec.Approver.Username
-		return plan
+		return deniedBy(a.Denied, plan)
 	case !now.Before(plan.ExpiresAt):
 		plan.Phase, plan.Reason = v1alpha1.PhaseExpired, v1alpha1.ReasonApprovalTimeout
 		plan.Message = "nobody decided in time"

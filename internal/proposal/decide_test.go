@@ -156,6 +156,14 @@ func TestDecide_EveryRow(t *testing.T) {
 			func(s *scene) { s.o.Policy = answers(needs, allow); s.receipt("r", "alice", deny) }, 0,
 			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "DeniedByApprover", Message: "denied by alice", Decision: &needs, ExpiresAt: hour},
 		},
+		"a person's no denies what policy permits without people": {
+			func(s *scene) { s.receipt("r", "alice", deny) }, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "DeniedByApprover", Message: "denied by alice", Decision: &allow},
+		},
+		"a yes that nobody asked for changes nothing": {
+			func(s *scene) { s.receipt("r", "alice") }, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDispatching, Reason: "Permitted", Message: "the call may run", Decision: &allow, Dispatch: true},
+		},
 		"a no weighs more than enough approvals": {
 			func(s *scene) {
 				s.o.Policy = answers(needs, allow)
@@ -207,6 +215,14 @@ func TestDecide_EveryRow(t *testing.T) {
 		"a clock that went back grants nothing": {
 			func(s *scene) { s.o.Policy = answers(needs, allow); s.receipt("r", "alice") }, -time.Hour,
 			proposal.Plan{Phase: wait.Phase, Reason: wait.Reason, Message: wait.Message, Decision: &needs, ExpiresAt: hour, Recheck: 2 * time.Hour},
+		},
+		"nothing is granted in a cluster that was restored": {
+			func(s *scene) { s.o.Restored = "the cluster was restored" }, 0,
+			proposal.Plan{Phase: v1alpha1.PhasePending, Reason: "RestoreDetected", Message: "the cluster was restored", Decision: &allow, Recheck: 5 * time.Second},
+		},
+		"a person's no is heard while nothing is granted": {
+			func(s *scene) { s.o.Drift = "the webhook is gone"; s.receipt("r", "alice", deny) }, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "DeniedByApprover", Message: "denied by alice", Decision: &allow},
 		},
 		"nothing is granted while the enforcement differs": {
 			func(s *scene) { s.o.Drift = "the webhook is gone" }, 0,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/attest"
@@ -167,7 +168,7 @@ func (j *judge) check(f ReceiptFacts) (reason, message string) {
 	if reason, message := j.checkPerson(f); reason != "" {
 		return reason, message
 	}
-	if reason, message := j.checkTime(seal); reason != "" {
+	if reason, message := j.checkTime(r, seal); reason != "" {
 		return reason, message
 	}
 	return j.checkVote(r)
@@ -250,14 +251,22 @@ func (j *judge) checkPerson(f ReceiptFacts) (reason, message string) {
 	return reason, message
 }
 
-func (j *judge) checkTime(seal *attest.ReceiptSeal) (reason, message string) {
+func (j *judge) checkTime(r *v1alpha1.ApprovalReceipt, seal *attest.ReceiptSeal) (reason, message string) {
 	switch {
 	case seal.IssuedAt.After(j.now.Add(clockSkew)):
 		return v1alpha1.ReasonNotYetValid, "the receipt was issued in the future"
-	case !j.now.Before(seal.ExpiresAt):
+	case !j.now.Before(seal.ExpiresAt), lapsed(r):
 		return v1alpha1.ReasonReceiptExpired, "the receipt's time is over; create a new one"
 	}
 	return "", ""
+}
+
+// lapsed says that the receipt had expired when it was looked at before: a clock
+// that goes back makes no receipt count again. Like [consumed], it only ever
+// speaks against one.
+func lapsed(r *v1alpha1.ApprovalReceipt) bool {
+	c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionValid)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonReceiptExpired
 }
 
 // checkVote lets each person count once for each decision: somebody who

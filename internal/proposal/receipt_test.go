@@ -83,6 +83,9 @@ func TestJudgeReceipts_SaysWhyOneDoesNotCount(t *testing.T) {
 				r.Spec.ExpiresAt = new(metav1.NewTime(now))
 			})
 		}, "ReceiptExpired"},
+		"whose time was over before the clock went back": {func(_ *scene, f *proposal.ReceiptFacts) {
+			f.Receipt.Status.Conditions = []metav1.Condition{{Type: "Valid", Status: metav1.ConditionFalse, Reason: "ReceiptExpired"}}
+		}, "ReceiptExpired"},
 		"of the future": {func(s *scene, f *proposal.ReceiptFacts) {
 			f.Receipt = receiptOf(s, s.keys, s.o.Proposal, "r", "mallory", func(r *v1alpha1.ApprovalReceipt) {
 				r.CreationTimestamp = metav1.NewTime(now.Add(31 * time.Second))

@@ -301,6 +301,25 @@ func TestDenial_EndsAWaitingCallAndCancelsAGrantedOne(t *testing.T) {
 	f.wantOutcome(f.step(p), "Cancelled/DeniedByApprover")
 }
 
+func TestDenial_IsHeardWhileNothingIsGranted(t *testing.T) {
+	f := newFixture(t)
+	f.tool("change")
+	f.policy("allow", permitAll)
+	f.shared.Drift = func() string { return "the webhook is gone" }
+	p := f.step(f.propose("change", `{"target":"web"}`))
+	f.wantOutcome(p, "Pending/EnforcementDrift")
+	if got, want := refusalOf(f.as(approver).Create(f.ctx, newReceipt(p))), "422 spec.proposalRef:NotAwaitingApproval"; got != want {
+		t.Errorf("an approval that nobody asked for: got %s, want %s", got, want)
+	}
+	no := f.decide(p, v1alpha1.ReceiptDenied, approver)
+	f.shared.Drift = func() string { return "" }
+	f.wantOutcome(f.step(p), "Denied/DeniedByApprover")
+	f.wantVerdict(no, "Valid=True/Counted ")
+	if n := len(f.jobs()); n != 0 {
+		t.Errorf("a call that was denied made %d Jobs", n)
+	}
+}
+
 func TestReceipt_ExpiresAndTheCallWaitsOn(t *testing.T) {
 	f := newFixture(t)
 	f.approvalTool(v1alpha1.ApprovalRequirement{Group: "sre", Count: 2})
@@ -310,6 +329,10 @@ func TestReceipt_ExpiresAndTheCallWaitsOn(t *testing.T) {
 	f.decide(p, v1alpha1.ReceiptApproved, other, "sre")
 	p = f.step(p)
 	f.wantOutcome(p, "AwaitingApproval/AwaitingApproval")
+	f.wantVerdict(r, "Valid=False/ReceiptExpired ")
+	// Both had expired. A clock that goes back makes neither count again.
+	f.clock.advance(-10 * time.Minute)
+	f.wantOutcome(f.step(p), "AwaitingApproval/AwaitingApproval")
 	f.wantVerdict(r, "Valid=False/ReceiptExpired ")
 	f.clock.advance(time.Hour)
 	f.wantOutcome(f.step(p), "Expired/ApprovalTimeout")
