@@ -198,6 +198,10 @@ func (r *ProposalReconciler) retire(ctx context.Context, p *v1alpha1.ToolProposa
 	if err := r.releaseJob(ctx, p); err != nil {
 		return ctrl.Result{}, err
 	}
+	// Whoever deleted it: decisions about a call that is gone are none.
+	if err := r.deleteReceipts(ctx, p); err != nil {
+		return ctrl.Result{}, err
+	}
 	next := p.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.FinalizerOutcome)
 	if err := r.Client.Update(ctx, next); err != nil {
@@ -227,6 +231,14 @@ func (r *ProposalReconciler) retention(ctx context.Context, p *v1alpha1.ToolProp
 // deleteCall deletes proposal and receipts. The finalizer then sees to the Job
 // before the proposal goes.
 func (r *ProposalReconciler) deleteCall(ctx context.Context, p *v1alpha1.ToolProposal) error {
+	if err := r.deleteReceipts(ctx, p); err != nil {
+		return err
+	}
+	err := r.Client.Delete(ctx, p, client.Preconditions{UID: &p.UID})
+	return client.IgnoreNotFound(err)
+}
+
+func (r *ProposalReconciler) deleteReceipts(ctx context.Context, p *v1alpha1.ToolProposal) error {
 	receipts, err := observe.Receipts(ctx, r.Client, p)
 	if err != nil {
 		return err
@@ -239,6 +251,5 @@ func (r *ProposalReconciler) deleteCall(ctx context.Context, p *v1alpha1.ToolPro
 			return fmt.Errorf("deleting receipt %s: %w", receipts[i].Name, err)
 		}
 	}
-	err = r.Client.Delete(ctx, p, client.Preconditions{UID: &p.UID})
-	return client.IgnoreNotFound(err)
+	return nil
 }

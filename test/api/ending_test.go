@@ -172,11 +172,16 @@ func TestProposal_ThatIsDeleted_GoesWhenNothingRunsAnyMore(t *testing.T) {
 	t.Run("while it waits for people", func(t *testing.T) {
 		f := callFixture(t, func(m *v1alpha1.ToolManifest) { m.Spec.HumanApproval = true })
 		p := f.step(f.propose("restart", web))
+		other := f.step(f.propose("restart", web))
+		receipt, ofOther := f.decide(p, v1alpha1.ReceiptApproved, approver), f.decide(other, v1alpha1.ReceiptApproved, approver)
 		f.mustDelete(p)
 		f.pass(p)
 		f.pass(p)
 		if f.exists(p.DeepCopy()) {
 			t.Errorf("it is still there: %s", outcome(f.reload(p)))
+		}
+		if f.exists(receipt) || !f.exists(ofOther) {
+			t.Error("want its receipt gone, and that of another call still there")
 		}
 	})
 	t.Run("before it was redeemed", func(t *testing.T) {
