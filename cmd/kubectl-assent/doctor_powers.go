@@ -43,12 +43,18 @@ const assentGroup = "assent.dev"
 // control plane, a node or etcd is out of reach for any tool.
 var powers = []power{
 	{"impersonate", "may propose and approve in the name of others: admission sees only the name", []string{"impersonate"}, "", []string{"users", "groups", "serviceaccounts"}, "", anywhere},
+	// The second of the two verbs that this takes, impersonate-on, may bound it to
+	// something harmless. Without the first there is none of it.
+	{"impersonate within bounds", "may act in the name of others as far as they may impersonate on something: admission sees only the name", []string{"impersonate:user-info", "impersonate:serviceaccount", "impersonate:arbitrary-node", "impersonate:associated-node"}, "authentication.k8s.io", []string{"users", "serviceaccounts", "nodes"}, "", anywhere},
+	{"approve certificates", "may make certificates in the name of anybody", []string{"update", "patch"}, "certificates.k8s.io", []string{"certificatesigningrequests/approval", "certificatesigningrequests/status"}, "", clusterwide},
 	{"request tokens", "may propose and approve in the name of ServiceAccounts", []string{"create"}, "", []string{"serviceaccounts/token"}, "", anywhere},
 	{"write status", "may write what only the operator should write; it is refused later, and the call is lost", []string{"update", "patch"}, assentGroup, []string{"toolproposals/status", "approvalreceipts/status", "toolmanifests/status", "agentsessions/status"}, "", anywhere},
 	{"change calls", "may take the finalizer or the labels off a call", []string{"update", "patch"}, assentGroup, []string{"toolproposals", "approvalreceipts"}, "", anywhere},
 	{"exec", "may run programs inside the Pod of a call, beside its secrets", []string{"create", "get"}, "", []string{"pods/exec", "pods/attach", "pods/portforward"}, "", inTools},
 	{"change Pods", "may change the Pod of a call or add containers to it", []string{"update", "patch"}, "", []string{"pods", "pods/ephemeralcontainers", "pods/status"}, "", inTools},
 	{"change Jobs", "may change or replace the Job of a call", []string{"update", "patch"}, "batch", []string{"jobs", "jobs/status"}, "", inTools},
+	{"open the network", "may let the Pods of calls reach more than their manifests name", []string{"create", "update", "patch", "delete"}, "networking.k8s.io", []string{"networkpolicies"}, "", inTools},
+	{"label namespaces", "may have calls run elsewhere, or open a namespace that is for calls only", []string{"update", "patch"}, "", []string{"namespaces"}, "", anywhere},
 	{"reach nodes", "may run programs in any Pod without admission and audit", []string{"get", "create"}, "", []string{"nodes/proxy"}, "", clusterwide},
 	{"read the signing key", "may seal any call and any receipt", []string{"get", "list", "watch"}, "", []string{"secrets"}, "assent-signing", inOperator},
 	{"replace the signing key", "may seal any call and any receipt from then on", []string{"update", "patch", "delete"}, "", []string{"secrets"}, "assent-signing", inOperator},
