@@ -34,6 +34,9 @@ func setPlan(p *v1alpha1.ToolProposal, plan proposal.Plan, now time.Time) {
 		}
 		setApproved(p, plan)
 	}
+	if plan.Reason == v1alpha1.ReasonEnforcementDrift || plan.Reason == v1alpha1.ReasonRestoreDetected {
+		setCondition(p, v1alpha1.ConditionDispatched, metav1.ConditionFalse, plan.Reason, plan.Message)
+	}
 	if !plan.ExpiresAt.IsZero() {
 		s.ExpiresAt = &metav1.Time{Time: plan.ExpiresAt}
 	}

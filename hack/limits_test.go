@@ -45,14 +45,20 @@ func TestPages_NameTestsThatExist(t *testing.T) {
 // testSources is the text of every test of the module.
 func testSources(t *testing.T) []byte {
 	t.Helper()
+	return sources(t, "..", func(path string) bool { return strings.HasSuffix(path, "_test.go") })
+}
+
+// sources is the text of all Go files below a folder whose path is wanted.
+func sources(t *testing.T, folder string, wanted func(path string) bool) []byte {
+	t.Helper()
 	var out bytes.Buffer
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && path != ".." && strings.HasPrefix(d.Name(), "."):
 			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || !wanted(path):
 			return nil
 		}
 		text, err := os.ReadFile(path)

@@ -82,8 +82,9 @@ const (
 // Reasons for True: Permitted, ApprovalRequired, HumanApprovalRequired,
 // NoPolicyPermits, Forbidden, PolicyError, PolicyUnhealthy, ContextInvalid,
 // NotRepresentable and the others of the policy's decisions.
-// Reasons for False: Unsealed, OldEncoding, ContractChanged,
-// PolicySetNotLoaded.
+// Reasons for False: Unsealed, OldEncoding, PrincipalChanged, ContractChanged,
+// SessionInvalid, DuplicateCallID, IterationBackwards, BudgetExceeded,
+// LedgerTampered, PolicySetNotLoaded.
 const ConditionDecided = "Decided"
 
 // ConditionApproved is on ToolProposal where people must approve. It is True
@@ -96,25 +97,24 @@ const ConditionDecided = "Decided"
 const ConditionApproved = "Approved"
 
 // ConditionDispatched is on ToolProposal. It is True once the commit point
-// granted the call; it never goes back.
+// granted the call; it never goes back. It is False when something other than
+// a decision kept the call from being granted.
 //
-// Reasons for True: JobCreated, Granted.
-// Reasons for False: AuditUnavailable, NameSquatted, EnforcementDrift.
+// Reasons for True: Granted.
+// Reasons for False: AuditUnavailable, EnforcementDrift, RestoreDetected.
 const ConditionDispatched = "Dispatched"
 
 // ConditionCompleted is on ToolProposal. It is True when the call ended,
 // whatever the end; the reason is that of status.reason.
 //
 // Reasons for True: Succeeded, ToolFailed, TimedOut, NeverStarted, PodSpecDrift,
-// ResultSchemaViolation, ResultLost, NameSquatted, StatusTampered and those
-// of the decision.
+// EgressNotIsolated, ResultSchemaViolation, ResultLost, NameSquatted,
+// StatusTampered, RestoreDetected, Deleted, those of the runner and those of
+// the decision.
 const ConditionCompleted = "Completed"
 
 // Reasons of a ToolProposal, in status.reason and its conditions.
 const (
-	// ReasonPolicyPending says that the policies have not been loaded yet. The
-	// call waits; it is not denied.
-	ReasonPolicyPending = "PolicySetNotLoaded"
 	// ReasonUnsealed says that the object carries no seal of this operator for
 	// exactly what it says: it did not pass admission as it stands.
 	ReasonUnsealed = "Unsealed"
@@ -155,8 +155,6 @@ const (
 	ReasonEnforcementDrift = "EnforcementDrift"
 	// ReasonGranted says that the commit point granted the call.
 	ReasonGranted = "Granted"
-	// ReasonJobCreated says that the call's Job exists.
-	ReasonJobCreated = "JobCreated"
 	// ReasonRedeemed says that the runner fetched the call.
 	ReasonRedeemed = "Redeemed"
 	// ReasonNameSquatted says that a Job of somebody else's has the name of

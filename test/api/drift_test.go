@@ -11,11 +11,13 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/config"
 	"github.com/assent-dev/assent/controllers"
 )
@@ -129,6 +131,9 @@ func TestEnforcementDrift_HoldsGrantsUntilItIsRestored(t *testing.T) {
 	}
 	p := f.step(f.propose("restart", `{"target":"web"}`))
 	f.wantOutcome(p, "Pending/EnforcementDrift") // nothing was compared yet
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionDispatched); c == nil || string(c.Status)+"/"+c.Reason != "False/EnforcementDrift" {
+		t.Errorf("condition %s: %+v", v1alpha1.ConditionDispatched, c)
+	}
 
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
 	policy.Name = "assent-frozen"
