@@ -87,7 +87,7 @@ func TestThreats_HasARowForEachAttack(t *testing.T) {
 			t.Errorf("docs/threats.md has no row with a test for A%d", n)
 		}
 	}
-	for _, n := range []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 39, 40} {
+	for _, n := range []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 39, 40} {
 		if !regexp.MustCompile(fmt.Sprintf(`(?m)^\| %d \|.*Test`, n)).Match(text) {
 			t.Errorf("docs/threats.md has no row with a test for input %d", n)
 		}
