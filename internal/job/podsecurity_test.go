@@ -121,8 +121,13 @@ func TestBuild_PassesPodSecurityRestricted(t *testing.T) {
 	}
 	built := 0
 	for seed := range uint64(4000) {
-		if _, err := job.Build(anyInput(rand.New(rand.NewPCG(seed, 1)))); err == nil {
-			built++
+		pod, err := job.Build(anyInput(rand.New(rand.NewPCG(seed, 1))))
+		if err != nil {
+			continue
+		}
+		built++
+		if problems := check(&pod.Spec.Template); problems != nil {
+			t.Errorf("seed %d: the Pod is refused in a restricted namespace: %v", seed, problems)
 		}
 	}
 	if built < 1000 {
