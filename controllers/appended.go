@@ -27,6 +27,13 @@ func (a *appended) index(call types.UID, id string) (int64, bool) {
 	return index, ok
 }
 
+// any says that records about the call were made.
+func (a *appended) any(call types.UID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.calls[call]) > 0
+}
+
 func (a *appended) add(call types.UID, id string, index int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

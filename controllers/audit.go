@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -21,42 +22,76 @@ import (
 	"github.com/assent-dev/assent/snapshot"
 )
 
-// record appends one record about a call and notes its index in the status
-// that is about to be written. A record that was noted before is not made
-// again; one that was made and not noted, by a crash in between, carries the
-// same ID when it says the same.
-func (c *Config) record(ctx context.Context, p *v1alpha1.ToolProposal, data audit.Data, part string) error {
-	r := audit.Record{
-		Time:     c.Now(),
-		Proposal: &attest.ObjectRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)},
-		TraceID:  proposal.TraceID(c.Keys(), p),
-		Data:     data,
-	}
-	if p.Spec.Prepared != nil {
-		r.Fingerprint = p.Spec.Prepared.Fingerprint
-	}
-	kind := string(r.Type())
-	if part == "" && recorded(p, kind) {
-		return nil
-	}
-	text, err := attest.Encode(data)
+// entry is a record that a step needs. Of most types a call has one record;
+// part tells apart those of which it may have several.
+type entry struct {
+	data audit.Data
+	part string
+}
+
+// record appends records about a call, in their order, and notes their indexes
+// in the status that is about to be written. A record that was noted before is
+// not made again; one that was made and not noted, by a crash in between,
+// carries the same ID when it says the same.
+func (c *Config) record(ctx context.Context, p *v1alpha1.ToolProposal, entries ...entry) error {
+	kinds, ids, err := identify(p, entries)
 	if err != nil {
-		return fmt.Errorf("encoding %s of %s/%s: %w", kind, p.Namespace, p.Name, err)
+		return err
 	}
-	r.ID = recordID(string(p.UID), kind, part, string(text))
-	index, ok := c.appended.index(p.UID, r.ID)
-	if !ok {
-		began := c.Now()
-		written, err := c.Journal.Append(ctx, r)
-		c.Metrics.appended(c.Now().Sub(began), err)
-		if err != nil {
-			return fmt.Errorf("recording %s of %s/%s: %w", kind, p.Namespace, p.Name, err)
+	var missing []audit.Record
+	for i, id := range ids {
+		if _, ok := c.appended.index(p.UID, id); !ok && id != "" {
+			missing = append(missing, audit.Record{ID: id, Data: entries[i].data})
 		}
-		index = statusIndex(written)
-		c.appended.add(p.UID, r.ID, index)
 	}
-	note(p, kind, index)
+	if len(missing) > 0 {
+		c.about(p, missing)
+		began := c.Now()
+		indexes, err := c.Journal.AppendAll(ctx, missing)
+		c.Metrics.appended(c.Now().Sub(began), len(missing), err)
+		if err != nil {
+			return fmt.Errorf("recording %s of %s/%s: %w", strings.Join(kinds, ", "), p.Namespace, p.Name, err)
+		}
+		for i, r := range missing {
+			c.appended.add(p.UID, r.ID, statusIndex(indexes[i]))
+		}
+	}
+	for i, id := range ids {
+		if index, ok := c.appended.index(p.UID, id); ok {
+			note(p, kinds[i], index)
+		}
+	}
 	return nil
+}
+
+// identify names the kind and the ID of each record. The ID is empty for one
+// that the status notes already.
+func identify(p *v1alpha1.ToolProposal, entries []entry) (kinds, ids []string, err error) {
+	for _, e := range entries {
+		kind, id := string(audit.Record{Data: e.data}.Type()), ""
+		if e.part != "" || !recorded(p, kind) {
+			text, err := attest.Encode(e.data)
+			if err != nil {
+				return nil, nil, fmt.Errorf("encoding %s of %s/%s: %w", kind, p.Namespace, p.Name, err)
+			}
+			id = recordID(string(p.UID), kind, e.part, string(text))
+		}
+		kinds, ids = append(kinds, kind), append(ids, id)
+	}
+	return kinds, ids, nil
+}
+
+// about says in each record which call it is about.
+func (c *Config) about(p *v1alpha1.ToolProposal, records []audit.Record) {
+	trace := proposal.TraceID(c.Keys(), p)
+	for i := range records {
+		r := &records[i]
+		r.Time, r.TraceID = c.Now(), trace
+		r.Proposal = &attest.ObjectRef{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
+		if p.Spec.Prepared != nil {
+			r.Fingerprint = p.Spec.Prepared.Fingerprint
+		}
+	}
 }
 
 // statusIndex is an index as a status holds it.
@@ -98,52 +133,51 @@ func note(p *v1alpha1.ToolProposal, kind string, index int64) {
 // recordGrant makes everything durable that a grant rests on. It precedes the
 // grant: when it fails there is none.
 func (c *Config) recordGrant(ctx context.Context, p *v1alpha1.ToolProposal, f *facts, plan *proposal.Plan) error {
-	if err := c.recordAdmitted(ctx, p, f); err != nil {
+	entries, err := admitted(p, f)
+	if err != nil {
 		return err
 	}
 	evaluated, err := evaluation(f, plan, true)
 	if err != nil {
 		return err
 	}
-	if err := c.record(ctx, p, evaluated, ""); err != nil {
-		return err
-	}
+	entries = append(entries, entry{data: evaluated})
 	for _, receipt := range evaluated.Receipts {
-		if err := c.record(ctx, p, audit.ReceiptConsumed{Receipt: receipt}, receipt.UID); err != nil {
-			return err
-		}
+		entries = append(entries, entry{audit.ReceiptConsumed{Receipt: receipt}, receipt.UID})
 	}
 	d := p.Status.Dispatch
-	return c.record(ctx, p, audit.Dispatched{
+	return c.record(ctx, p, append(entries, entry{data: audit.Dispatched{
 		JobName: d.JobName, TemplateHash: d.TemplateHash, ContractHash: f.ContractHash,
 		Binding: evaluated.Binding, Deadline: d.Deadline.Time,
-	}, "")
+	}})...)
 }
 
-// recordAdmitted says what was admitted. Admission itself may be a dry run and
-// runs on every replica, so that the first look of the one writer records it.
-func (c *Config) recordAdmitted(ctx context.Context, p *v1alpha1.ToolProposal, f *facts) error {
+// admitted says what was admitted; it is nothing without a seal. Admission
+// itself may be a dry run and runs on every replica, so that the first look of
+// the one writer records it.
+func admitted(p *v1alpha1.ToolProposal, f *facts) ([]entry, error) {
 	if f.Seal == nil {
-		return nil
+		return nil, nil
 	}
 	text, err := callText(f)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	binding, err := proposal.BindingOf(p, f.Seal).Hash()
 	if err != nil {
-		return fmt.Errorf("hashing the binding: %w", err)
+		return nil, fmt.Errorf("hashing the binding: %w", err)
 	}
-	return c.record(ctx, p, audit.ProposalAdmitted{
+	return []entry{{data: audit.ProposalAdmitted{
 		Requester: f.Seal.Requester, SealID: f.Seal.SealID, CallID: f.Seal.CallID, Session: f.Seal.Session,
 		Iteration: f.Seal.Iteration, Batch: f.Seal.Batch, Tool: f.Seal.Tool, Contract: contractRef(p),
 		ProposalHash: f.Seal.ProposalHash, RawDigest: f.Seal.RawDigest, Binding: binding, Call: text,
-	}, "")
+	}}}, nil
 }
 
 // recordEnd says how a call ended that was never dispatched.
 func (c *Config) recordEnd(ctx context.Context, p *v1alpha1.ToolProposal, f *facts, plan *proposal.Plan) error {
-	if err := c.recordAdmitted(ctx, p, f); err != nil {
+	entries, err := admitted(p, f)
+	if err != nil {
 		return err
 	}
 	if plan.Decision != nil {
@@ -151,12 +185,14 @@ func (c *Config) recordEnd(ctx context.Context, p *v1alpha1.ToolProposal, f *fac
 		if err != nil {
 			return err
 		}
-		if err := c.record(ctx, p, evaluated, ""); err != nil {
-			return err
-		}
+		entries = append(entries, entry{data: evaluated})
 	}
+	return c.record(ctx, p, append(entries, entry{data: endOf(plan)})...)
+}
+
+func endOf(plan *proposal.Plan) audit.Data {
 	if plan.Phase != v1alpha1.PhaseDenied {
-		return c.record(ctx, p, audit.ProposalEnded{Phase: string(plan.Phase), Reason: plan.Reason}, "")
+		return audit.ProposalEnded{Phase: string(plan.Phase), Reason: plan.Reason}
 	}
 	denied := audit.Denied{Reason: plan.Reason}
 	if plan.Decision != nil {
@@ -166,16 +202,13 @@ func (c *Config) recordEnd(ctx context.Context, p *v1alpha1.ToolProposal, f *fac
 		by := proposal.UserOf(plan.Approval.Denied.Spec.Approver)
 		denied.By = &by
 	}
-	return c.record(ctx, p, denied, "")
+	return denied
 }
 
 // recordCompletion says how a call ended that was dispatched.
 func (c *Config) recordCompletion(ctx context.Context, p *v1alpha1.ToolProposal) error {
 	if p.Status.RedeemedBy == nil {
-		return c.record(ctx, p, audit.ProposalEnded{Phase: string(p.Status.Phase), Reason: p.Status.Reason}, "")
-	}
-	if err := c.recordRedeemed(ctx, p); err != nil {
-		return err
+		return c.record(ctx, p, entry{data: audit.ProposalEnded{Phase: string(p.Status.Phase), Reason: p.Status.Reason}})
 	}
 	done := audit.ToolCompleted{
 		CallID: p.Spec.CallID, PodUID: string(p.Status.RedeemedBy.PodUID),
@@ -186,15 +219,15 @@ func (c *Config) recordCompletion(ctx context.Context, p *v1alpha1.ToolProposal)
 		done.StdoutSHA256, done.StdoutBytes = r.OutputDigest, r.OutputBytes
 		done.Truncated, done.DurationMillis = r.Truncated, r.DurationMilliseconds
 	}
-	return c.record(ctx, p, done, "")
+	return c.record(ctx, p, redeemed(p), entry{data: done})
 }
 
-func (c *Config) recordRedeemed(ctx context.Context, p *v1alpha1.ToolProposal) error {
+func redeemed(p *v1alpha1.ToolProposal) entry {
 	r := p.Status.RedeemedBy
-	return c.record(ctx, p, audit.Redeemed{
+	return entry{data: audit.Redeemed{
 		JobUID: string(p.Status.Dispatch.JobUID), PodName: r.PodName, PodUID: string(r.PodUID),
 		NodeName: r.NodeName, NonceDigest: r.NonceDigest, TicketDigest: r.TicketDigest, Deadline: p.Status.Dispatch.Deadline.Time,
-	}, "")
+	}}
 }
 
 func evaluation(f *facts, plan *proposal.Plan, commit bool) (audit.PolicyEvaluated, error) {

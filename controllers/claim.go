@@ -25,10 +25,9 @@ import (
 // any number of calls, controllers and crashes each entry is made once and
 // after all others that it was checked against. The rest goes by live reads.
 func (r *ProposalReconciler) claim(ctx context.Context, cached *v1alpha1.ToolProposal) (ctrl.Result, error) {
-	key := client.ObjectKeyFromObject(cached)
-	p := &v1alpha1.ToolProposal{}
-	if err := r.Live.Get(ctx, key, p); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	p, result, err := r.reread(ctx, client.ObjectKeyFromObject(cached))
+	if p == nil {
+		return result, err
 	}
 	f, err := r.gather(ctx, r.Live, p)
 	if err != nil {
@@ -36,7 +35,7 @@ func (r *ProposalReconciler) claim(ctx context.Context, cached *v1alpha1.ToolPro
 	}
 	plan := proposal.Decide(f.Observed, r.Now())
 	if !plan.Claim {
-		return r.commit(ctx, key)
+		return r.commit(ctx, f)
 	}
 	session, err := observe.Session(ctx, r.Live, p)
 	if err != nil || session == nil {
@@ -55,7 +54,7 @@ func (r *ProposalReconciler) claim(ctx context.Context, cached *v1alpha1.ToolPro
 	if err := r.enter(ctx, f, session); err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.commit(ctx, key)
+	return r.commit(ctx, f)
 }
 
 // enter writes the call's entry into the session's ledger.

@@ -29,7 +29,8 @@ import (
 // whole meaning:
 //
 //  1. read everything live and decide again: what the informers say is never
-//     enough to let something happen;
+//     enough to let something happen. The proposal itself is not read again: its
+//     resourceVersion stands in step 3 for its being the latest;
 //  2. make the record durable;
 //  3. write the grant, with UID and resourceVersion, so that one writer wins;
 //  4. create the Job under a name that only this grant leads to.
@@ -37,20 +38,22 @@ import (
 // A crash after 2 leaves a record of a grant that was not made, after 3 a
 // grant whose Job is still missing, which the next pass creates.
 
-// commit grants a call, unless live facts say otherwise.
-func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
-	p := &v1alpha1.ToolProposal{}
-	if err := r.Live.Get(ctx, key, p); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+// commit grants a call, unless live facts say otherwise. The proposal may come
+// from an informer: whatever is written on its account is written under its UID
+// and resourceVersion, so that one which changed meanwhile ends in a conflict.
+func (r *ProposalReconciler) commit(ctx context.Context, looked *facts) (ctrl.Result, error) {
+	p := looked.Proposal
+	if r.appended.any(p.UID) {
+		// This process came here before with the same call. Its informer may not
+		// show yet what became of that; a second record of it would confuse.
+		latest, result, err := r.reread(ctx, client.ObjectKeyFromObject(p))
+		if latest == nil {
+			return result, err
+		}
+		p, looked = latest, r.begin(latest)
+		looked.Seal, looked.SealErr = proposal.VerifySeal(looked.Keys, p)
 	}
-	if p.Status.Dispatch != nil || p.Status.Phase.Terminal() {
-		// Granted or ended before; the informer will show it.
-		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
-	}
-	if r.Past.Undone(p) {
-		return r.tampered(ctx, p)
-	}
-	k, err := r.know(ctx, p)
+	k, err := r.know(ctx, looked)
 	if err != nil || k.behind {
 		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, err
 	}
@@ -65,12 +68,30 @@ func (r *ProposalReconciler) commit(ctx context.Context, key client.ObjectKey) (
 	return r.grant(ctx, k, plan)
 }
 
+// reread reads a proposal live. It returns none, and when to look again, where
+// the proposal cannot be granted any more.
+func (r *ProposalReconciler) reread(ctx context.Context, key client.ObjectKey) (*v1alpha1.ToolProposal, ctrl.Result, error) {
+	p := &v1alpha1.ToolProposal{}
+	if err := r.Live.Get(ctx, key, p); err != nil {
+		return nil, ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if p.Status.Dispatch != nil || p.Status.Phase.Terminal() {
+		// Granted or ended before; the informer will show it.
+		return nil, ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	if r.Past.Undone(p) {
+		result, err := r.tampered(ctx, p)
+		return nil, result, err
+	}
+	return p, ctrl.Result{}, nil
+}
+
 // gatherLive gathers anew from the API server, and asks what is asked only once
 // a call could be granted.
-func (r *ProposalReconciler) gatherLive(ctx context.Context, p *v1alpha1.ToolProposal) (*facts, error) {
-	f, err := r.gather(ctx, r.Live, p)
+func (r *ProposalReconciler) gatherLive(ctx context.Context, looked *facts) (*facts, error) {
+	f, err := r.gatherAgain(ctx, r.Live, looked)
 	if err == nil && f.SealErr == nil {
-		f.PrincipalProblem, err = observe.AccountProblem(ctx, r.Live, p.Spec.Requester)
+		f.PrincipalProblem, err = observe.AccountProblem(ctx, r.Live, f.Proposal.Spec.Requester)
 	}
 	return f, err
 }
@@ -87,12 +108,12 @@ type known struct {
 }
 
 // know reads all of it at the same time. The policies are asked afterwards.
-func (r *ProposalReconciler) know(ctx context.Context, p *v1alpha1.ToolProposal) (*known, error) {
-	k := &known{}
+func (r *ProposalReconciler) know(ctx context.Context, looked *facts) (*known, error) {
+	k, p := &known{}, looked.Proposal
 	var restored string
 	err := observe.Together(
 		func() (err error) { k.behind, err = r.Behind(ctx, p.Namespace); return err },
-		func() (err error) { k.facts, err = r.gatherLive(ctx, p); return err },
+		func() (err error) { k.facts, err = r.gatherLive(ctx, looked); return err },
 		func() error { k.namespace, k.namespaceErr = r.executionNamespace(ctx, p.Namespace); return nil },
 		func() error {
 			if r.Restored != nil {
@@ -127,7 +148,8 @@ func (r *ProposalReconciler) grant(ctx context.Context, k *known, plan proposal.
 		return r.auditUnavailable(ctx, f.Proposal, err)
 	}
 	if err := r.writeStatus(ctx, f.Proposal, next); err != nil {
-		return ctrl.Result{}, err
+		// A proposal that is gone needs no grant.
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if plan.Approval != nil {
 		if err := r.consumeReceipts(ctx, plan.Approval.Receipts); err != nil && !apierrors.IsConflict(err) {

@@ -32,10 +32,33 @@ const decisionTime = 2 * time.Second
 // informers' reader it serves to move calls along; the commit point gathers
 // again with a live one.
 func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal) (*facts, error) {
-	f := &facts{Observed: proposal.Observed{Proposal: p, Epoch: c.Epoch(), Keys: c.Keys(), Drift: c.Drift()}, began: c.Now()}
-	if f.Seal, f.SealErr = proposal.VerifySeal(f.Keys, p); f.SealErr != nil {
-		return f, nil //nolint:nilerr // a bad seal is an observation: nothing such an object says is worth looking up
+	f := c.begin(p)
+	f.Seal, f.SealErr = proposal.VerifySeal(f.Keys, p)
+	return f, c.complete(ctx, from, f)
+}
+
+// gatherAgain gathers anew about the same object. Its seal, which only object
+// and keys decide on, is not opened a second time.
+func (c *Config) gatherAgain(ctx context.Context, from client.Reader, before *facts) (*facts, error) {
+	f := c.begin(before.Proposal)
+	if f.Keys != before.Keys {
+		return c.gather(ctx, from, before.Proposal)
 	}
+	f.Seal, f.SealErr = before.Seal, before.SealErr
+	return f, c.complete(ctx, from, f)
+}
+
+func (c *Config) begin(p *v1alpha1.ToolProposal) *facts {
+	return &facts{Observed: proposal.Observed{Proposal: p, Epoch: c.Epoch(), Keys: c.Keys(), Drift: c.Drift()}, began: c.Now()}
+}
+
+// complete adds to a seal what is to be looked up. Nothing that an object with
+// a bad seal says is.
+func (c *Config) complete(ctx context.Context, from client.Reader, f *facts) error {
+	if f.SealErr != nil {
+		return nil //nolint:nilerr // a bad seal is an observation
+	}
+	p := f.Proposal
 	var session *v1alpha1.AgentSession
 	var receipts []v1alpha1.ApprovalReceipt
 	err := observe.Together(
@@ -44,11 +67,11 @@ func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.Too
 		func() (err error) { receipts, err = observe.Receipts(ctx, from, p); return err },
 	)
 	if err != nil || f.ContractProblem != "" {
-		return f, err
+		return err
 	}
 	call, err := proposal.PolicyCall(f.contract, p, session)
 	if err != nil {
-		return f, err
+		return err
 	}
 	f.Policy = func(approved bool) policy.Decision {
 		call := call
@@ -60,7 +83,7 @@ func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.Too
 		deadline := c.Now().Add(decisionTime)
 		return c.Policies.Decide(call, policy.Options{Expired: func() bool { return c.Now().After(deadline) }})
 	}
-	return f, c.judgeReceipts(ctx, f, receipts)
+	return c.judgeReceipts(ctx, f, receipts)
 }
 
 // gatherSession reads the session that the call names and says whether it

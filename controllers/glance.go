@@ -36,7 +36,7 @@ func (r *ProposalReconciler) glance(ctx context.Context, p *v1alpha1.ToolProposa
 	if step.StopJob || step.CreateJob || moves(p, step) {
 		return 0
 	}
-	if p.Status.RedeemedBy != nil && r.recordRedeemed(ctx, p.DeepCopy()) != nil {
+	if p.Status.RedeemedBy != nil && r.record(ctx, p.DeepCopy(), redeemed(p)) != nil {
 		return 0
 	}
 	return step.Recheck

@@ -139,11 +139,14 @@ func (m *Metrics) forgetPolicies(inForce func(id string) bool) {
 	}
 }
 
-func (m *Metrics) appended(took time.Duration, err error) {
+// appended notes that records were appended together: each waited as long.
+func (m *Metrics) appended(took time.Duration, records int, err error) {
 	switch {
 	case m == nil:
 	case err == nil:
-		m.auditLag.Observe(took.Seconds())
+		for range records {
+			m.auditLag.Observe(took.Seconds())
+		}
 	case errors.Is(err, audit.ErrUnavailable):
 		m.auditErrors.WithLabelValues("unavailable").Inc()
 	default:

@@ -99,7 +99,7 @@ func (r *ProposalReconciler) tampered(ctx context.Context, p *v1alpha1.ToolPropo
 	next.Status.Message = "somebody else wrote a grant or a result into the status, or put it back to an earlier state; nothing is done on its account"
 	setCompleted(next, r.Now())
 	alarm := audit.IntegrityAlarm{Reason: next.Status.Reason, Objects: []string{"ToolProposal/" + p.Namespace + "/" + p.Name}}
-	if err := r.record(ctx, next, alarm, ""); err != nil {
+	if err := r.record(ctx, next, entry{data: alarm}); err != nil {
 		return r.auditUnavailable(ctx, p, err)
 	}
 	if err := r.writeStatus(ctx, p, next); err != nil {
@@ -145,7 +145,7 @@ func (r *ProposalReconciler) recordStep(ctx context.Context, state *run, next *v
 		if next.Status.RedeemedBy == nil {
 			return nil
 		}
-		return r.recordRedeemed(ctx, next.DeepCopy())
+		return r.record(ctx, next.DeepCopy(), redeemed(next))
 	}
 	setCompleted(next, r.Now())
 	if next.Status.Result != nil {

@@ -149,7 +149,7 @@ func (r *ProposalReconciler) step(ctx context.Context, p *v1alpha1.ToolProposal)
 		return r.claim(ctx, p)
 	}
 	if plan.Dispatch {
-		return r.commit(ctx, client.ObjectKeyFromObject(p))
+		return r.commit(ctx, f)
 	}
 	return r.applyPlan(ctx, f, plan)
 }

@@ -51,6 +51,7 @@ type ToolProposalSpec struct {
 	CallID string `json:"callID"`
 	// sessionRef names the AgentSession the call belongs to.
 	// +optional
+	// +structType=atomic
 	SessionRef *SessionReference `json:"sessionRef,omitempty"`
 	// iteration is the number of the agent's turn. It never goes backwards
 	// within a session.
@@ -59,6 +60,7 @@ type ToolProposalSpec struct {
 	Iteration *int64 `json:"iteration,omitempty"`
 	// batch says that the call is one of several made together.
 	// +optional
+	// +structType=atomic
 	Batch *BatchReference `json:"batch,omitempty"`
 	// reason says why the agent wants this, for the approver. It is the
 	// agent's claim and takes no part in any decision.
@@ -68,9 +70,11 @@ type ToolProposalSpec struct {
 
 	// requester is who created the proposal. Stamped.
 	// +optional
+	// +structType=atomic
 	Requester *Identity `json:"requester,omitempty"`
 	// prepared is the frozen call. Stamped.
 	// +optional
+	// +structType=atomic
 	Prepared *PreparedCall `json:"prepared,omitempty"`
 	// seal is the DSSE envelope over what was stamped. Stamped.
 	// +optional
@@ -322,27 +326,33 @@ type ToolProposalStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// decision is the policy's last answer.
 	// +optional
+	// +structType=atomic
 	Decision *Decision `json:"decision,omitempty"`
 	// approvals counts the receipts that count.
 	// +optional
+	// +structType=atomic
 	Approvals *Approvals `json:"approvals,omitempty"`
 	// expiresAt is when the wait for approval ends.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 	// dispatch is the grant.
 	// +optional
+	// +structType=atomic
 	Dispatch *Dispatch `json:"dispatch,omitempty"`
 	// redeemedBy says which Pod fetched the call.
 	// +optional
+	// +structType=atomic
 	RedeemedBy *Redemption `json:"redeemedBy,omitempty"`
 	// result is what the runner reported.
 	// +optional
+	// +structType=atomic
 	Result *Result `json:"result,omitempty"`
 	// completionTime is when the call ended.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// audit points into the audit log.
 	// +optional
+	// +structType=atomic
 	Audit *AuditReference `json:"audit,omitempty"`
 }
 
@@ -350,7 +360,7 @@ type ToolProposalStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:validation:XValidation:rule="self.spec == oldSelf.spec",message="a ToolProposal is frozen: create a new one instead"
+// +kubebuilder:validation:XValidation:rule="has(self.status) != has(oldSelf.status) || (has(self.status) && self.status != oldSelf.status) || self.spec == oldSelf.spec",message="a ToolProposal is frozen: create a new one instead"
 // +kubebuilder:resource:shortName=tp,categories=assent
 // +kubebuilder:selectablefield:JSONPath=`.spec.tool`
 // +kubebuilder:selectablefield:JSONPath=`.spec.callID`

@@ -42,11 +42,27 @@ type journal struct {
 
 // Append implements [audit.Journal].
 func (j *journal) Append(ctx context.Context, r audit.Record) (uint64, error) {
-	l := j.open.Load()
-	if l == nil {
-		return 0, fmt.Errorf("%w: the log is not open yet", audit.ErrUnavailable)
+	l, err := j.opened()
+	if err != nil {
+		return 0, err
 	}
 	return l.Append(ctx, r)
+}
+
+// AppendAll implements [audit.Journal].
+func (j *journal) AppendAll(ctx context.Context, records []audit.Record) ([]uint64, error) {
+	l, err := j.opened()
+	if err != nil {
+		return nil, err
+	}
+	return l.AppendAll(ctx, records)
+}
+
+func (j *journal) opened() (*log.Log, error) {
+	if l := j.open.Load(); l != nil {
+		return l, nil
+	}
+	return nil, fmt.Errorf("%w: the log is not open yet", audit.ErrUnavailable)
 }
 
 // wasRestored says that the log was put back to an earlier state.

@@ -16,13 +16,15 @@ import (
 )
 
 // Keyring holds one signing key, or none, and any number of public keys for
-// verification. It is immutable and safe for concurrent use.
+// verification. Its keys never change. It is safe for concurrent use.
 type Keyring struct {
 	signingID string
 	// private also holds the keys of earlier seeds: they derive, they do not
 	// sign.
 	private map[string]ed25519.PrivateKey
 	public  map[string]ed25519.PublicKey
+	// checked are envelopes that these keys signed.
+	checked memory
 }
 
 // NewKeyring returns a keyring that signs with the key of signingSeed

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
@@ -73,9 +75,47 @@ func (s *Shared) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	})
 }
 
+// receiptPage is up to how many receipts of a namespace are read for all its
+// calls together.
+const receiptPage = 16
+
+// receipts reads the receipts of one call. Where people decide on few calls,
+// all calls of a namespace share one look at all its receipts.
+func (s *Shared) receipts(ctx context.Context, into *v1alpha1.ApprovalReceiptList, namespace, proposal string) (bool, error) {
+	var page v1alpha1.ApprovalReceiptList
+	err := s.List(ctx, &page, client.InNamespace(namespace), client.Limit(receiptPage))
+	if err != nil || page.Continue != "" {
+		return false, err
+	}
+	into.ListMeta = page.ListMeta
+	into.Items = slices.DeleteFunc(page.Items, func(r v1alpha1.ApprovalReceipt) bool { return r.Spec.ProposalRef.Name != proposal })
+	return true, nil
+}
+
+// receiptsOf says that a list is of one call's receipts and nothing else.
+func receiptsOf(o *client.ListOptions) (proposal string, ok bool) {
+	if o.FieldSelector == nil || o.Namespace == "" || o.LabelSelector != nil || o.Limit != 0 || o.Continue != "" || o.Raw != nil {
+		return "", false
+	}
+	wanted := o.FieldSelector.Requirements()
+	if len(wanted) != 1 || wanted[0].Field != IndexReceiptProposal || wanted[0].Operator != selection.Equals {
+		return "", false
+	}
+	return wanted[0].Value, true
+}
+
 // List implements [client.Reader].
 func (s *Shared) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	name, ok := listName(into, opts)
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	if list, ok := into.(*v1alpha1.ApprovalReceiptList); ok {
+		if proposal, ok := receiptsOf(&o); ok {
+			if done, err := s.receipts(ctx, list, o.Namespace, proposal); done || err != nil {
+				return err
+			}
+		}
+	}
+	name, ok := listName(into, &o)
 	if !ok {
 		return s.Reader.List(ctx, into, opts...)
 	}
@@ -90,9 +130,7 @@ func (s *Shared) List(ctx context.Context, into client.ObjectList, opts ...clien
 }
 
 // listName names a list that is shared. Those of single calls are not.
-func listName(into client.ObjectList, opts []client.ListOption) (string, bool) {
-	var o client.ListOptions
-	o.ApplyOptions(opts)
+func listName(into client.ObjectList, o *client.ListOptions) (string, bool) {
 	if o.LabelSelector != nil || o.FieldSelector != nil || o.Continue != "" || o.Raw != nil {
 		return "", false
 	}
@@ -104,6 +142,10 @@ func listName(into client.ObjectList, opts []client.ListOption) (string, bool) {
 	case *v1alpha1.ToolProposalList:
 		// One is enough to learn the version of the store.
 		if o.Limit != 1 {
+			return "", false
+		}
+	case *v1alpha1.ApprovalReceiptList:
+		if o.Limit != receiptPage {
 			return "", false
 		}
 	default:

@@ -52,6 +52,23 @@ func (r *recorder) Append(ctx context.Context, record audit.Record) (uint64, err
 	return index, err
 }
 
+func (r *recorder) AppendAll(ctx context.Context, records []audit.Record) ([]uint64, error) {
+	return oneByOne(ctx, r, records)
+}
+
+// oneByOne lets a stand-in see each record by itself.
+func oneByOne(ctx context.Context, j audit.Journal, records []audit.Record) ([]uint64, error) {
+	var indexes []uint64
+	for _, r := range records {
+		index, err := j.Append(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		indexes = append(indexes, index)
+	}
+	return indexes, nil
+}
+
 // record puts a recorder in front of the fixture's journal.
 func (f *fixture) record() *recorder {
 	r := &recorder{Journal: f.shared.Journal}

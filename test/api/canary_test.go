@@ -98,6 +98,10 @@ func (j *watchedJournal) Append(ctx context.Context, r audit.Record) (uint64, er
 	return j.Journal.Append(ctx, r)
 }
 
+func (j *watchedJournal) AppendAll(ctx context.Context, records []audit.Record) ([]uint64, error) {
+	return oneByOne(ctx, j, records)
+}
+
 func TestSecret_InSensitiveArgumentsAndOutputs_IsInNothingTheOperatorSays(t *testing.T) {
 	f := newFixture(t)
 	w := &watched{}
@@ -178,4 +182,8 @@ type recorderWithout struct{}
 
 func (recorderWithout) Append(context.Context, audit.Record) (uint64, error) {
 	return 0, refuseAll(audit.Record{})
+}
+
+func (recorderWithout) AppendAll(context.Context, []audit.Record) ([]uint64, error) {
+	return nil, refuseAll(audit.Record{})
 }

@@ -131,6 +131,19 @@ func (j journal) Append(_ context.Context, r audit.Record) (uint64, error) {
 	return uint64(len(j.w.record.all())), nil
 }
 
+// AppendAll implements audit.Journal.
+func (j journal) AppendAll(ctx context.Context, records []audit.Record) ([]uint64, error) {
+	var indexes []uint64
+	for _, r := range records {
+		index, err := j.Append(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		indexes = append(indexes, index)
+	}
+	return indexes, nil
+}
+
 func (o *operator) alive() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,32 +14,53 @@ var errClosed = fmt.Errorf("%w: the journal is closed", audit.ErrUnavailable)
 
 // Append implements [audit.Journal].
 func (l *Log) Append(ctx context.Context, r audit.Record) (uint64, error) {
-	if r.ID == "" {
-		id, err := l.newID()
-		if err != nil {
-			return 0, unavailable(err)
-		}
-		r.ID = id
-	}
-	draft, err := l.draft(r)
+	indexes, err := l.AppendAll(ctx, []audit.Record{r})
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.o.Timeout)
-	defer cancel()
-	indexes, err := l.appendParts(ctx, r, draft)
-	if err != nil {
-		return 0, err
-	}
-	return l.enqueue(ctx, draft, indexes).wait(ctx)
+	return indexes[0], nil
 }
 
-// draft checks and encodes a record. The committer waits for it as it does for
-// one that is being signed.
-func (l *Log) draft(r audit.Record) (*audit.Draft, error) {
+// AppendAll implements [audit.Journal].
+func (l *Log) AppendAll(ctx context.Context, records []audit.Record) ([]uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.o.Timeout)
+	defer cancel()
+	waiting := make([]future, 0, len(records))
+	err := l.enqueueAll(ctx, records, func(f future) { waiting = append(waiting, f) })
+	indexes, waitErr := waitAll(ctx, waiting)
+	if err == nil {
+		err = waitErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	return indexes, nil
+}
+
+// enqueueAll puts records in line, each once its parts are in the log. The
+// committer waits for the last of them, so that they share a batch.
+func (l *Log) enqueueAll(ctx context.Context, records []audit.Record, queued func(future)) error {
 	l.sealing.Add(1)
 	defer l.sealing.Add(-1)
-	return audit.NewDraft(r)
+	for _, r := range records {
+		if r.ID == "" {
+			id, err := l.newID()
+			if err != nil {
+				return unavailable(err)
+			}
+			r.ID = id
+		}
+		draft, err := audit.NewDraft(r)
+		if err != nil {
+			return err
+		}
+		indexes, err := l.appendParts(ctx, r, draft)
+		if err != nil {
+			return err
+		}
+		queued(l.enqueue(ctx, draft, indexes))
+	}
+	return nil
 }
 
 // appendParts writes the parts of a large record together and waits for all:
@@ -51,6 +72,11 @@ func (l *Log) appendParts(ctx context.Context, r audit.Record, draft *audit.Draf
 	}
 	// All are waited for, also where one failed: whoever is told that the record
 	// was not written should not find a part of it written afterwards.
+	return waitAll(ctx, waiting)
+}
+
+// waitAll returns the indexes of all, or the first error once all have ended.
+func waitAll(ctx context.Context, waiting []future) ([]uint64, error) {
 	indexes, errs := make([]uint64, len(waiting)), make([]error, len(waiting))
 	for i, f := range waiting {
 		indexes[i], errs[i] = f.wait(ctx)

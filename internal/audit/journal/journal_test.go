@@ -281,3 +281,41 @@ func TestProve_WaitsForTheCheckpoint(t *testing.T) {
 		t.Errorf("a record that is not there: %v", err)
 	}
 }
+
+func TestAppendAll_KeepsTheOrderAndSharesABatch(t *testing.T) {
+	dir := t.TempDir()
+	// Records that are appended one after the other would wait this long each.
+	l := openLog(t, dir, func(o *journal.Options) { o.BatchAge = time.Second })
+	var records []audit.Record
+	for i := range 5 {
+		r := sampleRecord()
+		r.ID = strings.Repeat(fmt.Sprint(i), 32)
+		records = append(records, r)
+	}
+	indexes, err := l.AppendAll(t.Context(), records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]uint64{1, 2, 3, 4, 5}, indexes); diff != "" {
+		t.Errorf("indexes (-want +got):\n%s", diff)
+	}
+	closeLog(t, l)
+	verified(t, dir, func(index uint64, e *audit.Entry) error {
+		if index > 0 && e.Record.ID != records[index-1].ID {
+			t.Errorf("record %d has ID %s", index, e.Record.ID)
+		}
+		return nil
+	})
+}
+
+func TestAppendAll_RefusesAllForOneThatIsInvalid(t *testing.T) {
+	l := openLog(t, t.TempDir(), nil)
+	defer closeLog(t, l)
+	indexes, err := l.AppendAll(t.Context(), []audit.Record{sampleRecord(), {}})
+	if !errors.Is(err, audit.ErrInvalidRecord) || indexes != nil {
+		t.Errorf("got indexes %v, %v; want %v", indexes, err, audit.ErrInvalidRecord)
+	}
+	if indexes, err := l.AppendAll(t.Context(), nil); err != nil || len(indexes) != 0 {
+		t.Errorf("appending nothing: %v, %v", indexes, err)
+	}
+}
