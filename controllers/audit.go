@@ -49,11 +49,11 @@ func (c *Config) record(ctx context.Context, p *v1alpha1.ToolProposal, entries .
 		began := c.Now()
 		indexes, err := c.Journal.AppendAll(ctx, missing)
 		c.Metrics.appended(c.Now().Sub(began), len(missing), err)
+		for i, index := range indexes {
+			c.appended.add(p.UID, missing[i].ID, statusIndex(index))
+		}
 		if err != nil {
 			return fmt.Errorf("recording %s of %s/%s: %w", strings.Join(kinds, ", "), p.Namespace, p.Name, err)
-		}
-		for i, r := range missing {
-			c.appended.add(p.UID, r.ID, statusIndex(indexes[i]))
 		}
 	}
 	for i, id := range ids {

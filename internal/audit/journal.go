@@ -31,7 +31,8 @@ type Journal interface {
 	// reader recognises the repetition.
 	Append(ctx context.Context, r Record) (index uint64, err error)
 	// AppendAll appends several records, in their order, and returns once all
-	// are durable; it costs little more than one Append. After an error any
-	// number of them may turn up in the log, as after an error of Append.
+	// are durable; it costs little more than one Append. With an error come the
+	// indexes of those before the first that failed; any of the others may turn
+	// up in the log, as after an error of Append.
 	AppendAll(ctx context.Context, records []Record) (indexes []uint64, err error)
 }

@@ -62,7 +62,7 @@ func oneByOne(ctx context.Context, j audit.Journal, records []audit.Record) ([]u
 	for _, r := range records {
 		index, err := j.Append(ctx, r)
 		if err != nil {
-			return nil, err
+			return indexes, err
 		}
 		indexes = append(indexes, index)
 	}

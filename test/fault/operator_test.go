@@ -137,7 +137,7 @@ func (j journal) AppendAll(ctx context.Context, records []audit.Record) ([]uint6
 	for _, r := range records {
 		index, err := j.Append(ctx, r)
 		if err != nil {
-			return nil, err
+			return indexes, err
 		}
 		indexes = append(indexes, index)
 	}

@@ -28,13 +28,10 @@ func (l *Log) AppendAll(ctx context.Context, records []audit.Record) ([]uint64, 
 	waiting := make([]future, 0, len(records))
 	err := l.enqueueAll(ctx, records, func(f future) { waiting = append(waiting, f) })
 	indexes, waitErr := waitAll(ctx, waiting)
-	if err == nil {
+	if waitErr != nil {
 		err = waitErr
 	}
-	if err != nil {
-		return nil, err
-	}
-	return indexes, nil
+	return indexes, err
 }
 
 // enqueueAll puts records in line, each once its parts are in the log. The
@@ -75,18 +72,18 @@ func (l *Log) appendParts(ctx context.Context, r audit.Record, draft *audit.Draf
 	return waitAll(ctx, waiting)
 }
 
-// waitAll returns the indexes of all, or the first error once all have ended.
-func waitAll(ctx context.Context, waiting []future) ([]uint64, error) {
-	indexes, errs := make([]uint64, len(waiting)), make([]error, len(waiting))
-	for i, f := range waiting {
-		indexes[i], errs[i] = f.wait(ctx)
-	}
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
+// waitAll returns, once all have ended, the indexes of those before the first
+// that failed, and its error.
+func waitAll(ctx context.Context, waiting []future) (indexes []uint64, err error) {
+	for _, f := range waiting {
+		index, failed := f.wait(ctx)
+		if err == nil && failed == nil {
+			indexes = append(indexes, index)
+		} else if err == nil {
+			err = failed
 		}
 	}
-	return indexes, nil
+	return indexes, err
 }
 
 // enqueueParts puts the parts in line. The committer waits for the last of

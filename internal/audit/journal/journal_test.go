@@ -308,12 +308,12 @@ func TestAppendAll_KeepsTheOrderAndSharesABatch(t *testing.T) {
 	})
 }
 
-func TestAppendAll_RefusesAllForOneThatIsInvalid(t *testing.T) {
+func TestAppendAll_TellsWhichAreDurableBeforeOneThatIsInvalid(t *testing.T) {
 	l := openLog(t, t.TempDir(), nil)
 	defer closeLog(t, l)
 	indexes, err := l.AppendAll(t.Context(), []audit.Record{sampleRecord(), {}})
-	if !errors.Is(err, audit.ErrInvalidRecord) || indexes != nil {
-		t.Errorf("got indexes %v, %v; want %v", indexes, err, audit.ErrInvalidRecord)
+	if !errors.Is(err, audit.ErrInvalidRecord) || len(indexes) != 1 || indexes[0] != 1 {
+		t.Errorf("got indexes %v, %v; want that of the first and %v", indexes, err, audit.ErrInvalidRecord)
 	}
 	if indexes, err := l.AppendAll(t.Context(), nil); err != nil || len(indexes) != 0 {
 		t.Errorf("appending nothing: %v, %v", indexes, err)
