@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -34,51 +33,62 @@ type entry struct {
 // not made again; one that was made and not noted, by a crash in between,
 // carries the same ID when it says the same.
 func (c *Config) record(ctx context.Context, p *v1alpha1.ToolProposal, entries ...entry) error {
-	kinds, ids, err := identify(p, entries)
+	all, err := identify(p, entries)
 	if err != nil {
 		return err
 	}
 	var missing []audit.Record
-	for i, id := range ids {
-		if _, ok := c.appended.index(p.UID, id); !ok && id != "" {
-			missing = append(missing, audit.Record{ID: id, Data: entries[i].data})
+	for _, r := range all {
+		if _, ok := c.appended.index(p.UID, r.ID); !ok && r.ID != "" {
+			missing = append(missing, r)
 		}
 	}
-	if len(missing) > 0 {
-		c.about(p, missing)
-		began := c.Now()
-		indexes, err := c.Journal.AppendAll(ctx, missing)
-		c.Metrics.appended(c.Now().Sub(began), len(missing), err)
-		for i, index := range indexes {
-			c.appended.add(p.UID, missing[i].ID, statusIndex(index))
-		}
-		if err != nil {
-			return fmt.Errorf("recording %s of %s/%s: %w", strings.Join(kinds, ", "), p.Namespace, p.Name, err)
-		}
+	if err := c.append(ctx, p, missing); err != nil {
+		return err
 	}
-	for i, id := range ids {
-		if index, ok := c.appended.index(p.UID, id); ok {
-			note(p, kinds[i], index)
+	for _, r := range all {
+		if index, ok := c.appended.index(p.UID, r.ID); ok {
+			note(p, string(r.Type()), index)
 		}
 	}
 	return nil
 }
 
-// identify names the kind and the ID of each record. The ID is empty for one
-// that the status notes already.
-func identify(p *v1alpha1.ToolProposal, entries []entry) (kinds, ids []string, err error) {
+// append makes records durable and remembers where they are.
+func (c *Config) append(ctx context.Context, p *v1alpha1.ToolProposal, records []audit.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	c.about(p, records)
+	began := c.Now()
+	indexes, err := c.Journal.AppendAll(ctx, records)
+	c.Metrics.appended(c.Now().Sub(began), len(records), err)
+	for i, index := range indexes {
+		c.appended.add(p.UID, records[i].ID, statusIndex(index))
+	}
+	if err != nil {
+		return fmt.Errorf("recording %s of %s/%s: %w", records[min(len(indexes), len(records)-1)].Type(), p.Namespace, p.Name, err)
+	}
+	return nil
+}
+
+// identify gives each record its ID. It is empty for one that the status notes
+// already.
+func identify(p *v1alpha1.ToolProposal, entries []entry) ([]audit.Record, error) {
+	var all []audit.Record
 	for _, e := range entries {
-		kind, id := string(audit.Record{Data: e.data}.Type()), ""
+		r := audit.Record{Data: e.data}
+		kind := string(r.Type())
 		if e.part != "" || !recorded(p, kind) {
 			text, err := attest.Encode(e.data)
 			if err != nil {
-				return nil, nil, fmt.Errorf("encoding %s of %s/%s: %w", kind, p.Namespace, p.Name, err)
+				return nil, fmt.Errorf("encoding %s of %s/%s: %w", kind, p.Namespace, p.Name, err)
 			}
-			id = recordID(string(p.UID), kind, e.part, string(text))
+			r.ID = recordID(string(p.UID), kind, e.part, string(text))
 		}
-		kinds, ids = append(kinds, kind), append(ids, id)
+		all = append(all, r)
 	}
-	return kinds, ids, nil
+	return all, nil
 }
 
 // about says in each record which call it is about.
