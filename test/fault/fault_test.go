@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/audit"
 )
 
 // long says that everything is to be run, not only the short set.
@@ -182,22 +184,83 @@ func goesWrongOnce(t *testing.T, how way, approval bool, at int, e effect) {
 // An informer that shows a call for ever as it was first must not let anything
 // happen twice. Only the commit point acts on it, and that looks for itself.
 func TestCall_WithAFrozenCache_IsGrantedOnce(t *testing.T) {
-	w := newWorld(t, true)
-	p := w.propose()
-	key := client.ObjectKeyFromObject(p)
-	stale := w.newOperator()
-	stale.frozen = map[types.NamespacedName]*v1alpha1.ToolProposal{}
-	w.mu.Lock()
-	w.serving = stale
-	w.mu.Unlock()
-	for range 20 {
-		_ = stale.step(key)
-		w.kubelet()
+	for name, approval := range map[string]bool{"approved": true, "allowed": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, approval)
+			p := w.propose()
+			key := client.ObjectKeyFromObject(p)
+			stale := w.newOperator()
+			stale.frozen = map[types.NamespacedName]*v1alpha1.ToolProposal{}
+			w.mu.Lock()
+			w.serving = stale
+			w.mu.Unlock()
+			for range 20 {
+				_ = stale.step(key)
+				w.kubelet()
+				w.advance(time.Second)
+			}
+			w.runners.Wait()
+			stale.die()
+			w.follow(p, false)
+			w.wantSound()
+			grants := 0
+			for _, l := range w.record.all() {
+				if l.kind == audited && l.detail == string(audit.TypeDispatched) {
+					grants++
+				}
+			}
+			if grants != 1 {
+				t.Errorf("%d grants are recorded, want the one that was made", grants)
+			}
+		})
 	}
-	w.runners.Wait()
-	stale.die()
-	w.follow(p, false)
-	w.wantSound()
+}
+
+// The proposal is decided on as the informer knows it. One that changed
+// meanwhile is not the one that the grant is written for.
+func TestCall_ThatChangedUnseen_IsNotGranted(t *testing.T) {
+	for name, change := range map[string]func(*world, *v1alpha1.ToolProposal) error{
+		"deleted": func(w *world, p *v1alpha1.ToolProposal) error { return admin.Delete(w.ctx, p) },
+		"written by somebody": func(w *world, p *v1alpha1.ToolProposal) error {
+			p.Labels = map[string]string{"seen": "no"}
+			return admin.Update(w.ctx, p)
+		},
+		"gone, and another of its name": func(w *world, p *v1alpha1.ToolProposal) error {
+			p.Finalizers = nil
+			if err := admin.Update(w.ctx, p); err != nil {
+				return err
+			}
+			if err := admin.Delete(w.ctx, p); err != nil {
+				return err
+			}
+			other := w.sealed()
+			other.GenerateName, other.Name = "", p.Name
+			return admin.Create(w.ctx, other)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, false)
+			p := w.propose()
+			key := client.ObjectKeyFromObject(p)
+			stale := w.operator(true)
+			if err := stale.read(w.ctx, admin, key, &v1alpha1.ToolProposal{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := change(w, w.get(p)); err != nil {
+				t.Fatal(err)
+			}
+			if err := stale.step(key); err != nil {
+				t.Errorf("a conflict is no error but a reason to look again: %v", err)
+			}
+			var jobs batchv1.JobList
+			if err := admin.List(w.ctx, &jobs, client.InNamespace(w.namespace)); err != nil || len(jobs.Items) != 0 {
+				t.Errorf("%d Jobs were made (%v), want none", len(jobs.Items), err)
+			}
+			if d := w.get(p).Status.Dispatch; d != nil {
+				t.Error("a grant was written for an object that was not decided on")
+			}
+		})
+	}
 }
 
 // Three replicas without a leader look at all calls in any order.
