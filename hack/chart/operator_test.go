@@ -74,8 +74,13 @@ func TestOperator_GetsTheFlagsItIsDocumentedWith(t *testing.T) {
 		"by default":               {nil, nil},
 		"with image tags accepted": {[]string{"allowImageTags=true"}, []string{"--allow-image-tags"}},
 		"with more policies":       {[]string{"maxPolicyObjects=1000000"}, []string{"--max-policy-objects=1000000"}},
-		"with a flag of the user":  {[]string{"extraArgs={--v=2}"}, []string{"--v=2"}},
-		"with a collector":         {[]string{"tracing.endpoint=http://collector:4318"}, []string{"--otlp-endpoint=http://collector:4318"}},
+		"in a later epoch":         {[]string{"epoch=1000000"}, []string{"--epoch=1000000"}},
+		"with anchors": {
+			[]string{"audit.anchors={https://one.example/assent,http://two.example:8080/a}"},
+			[]string{"--audit-anchor=https://one.example/assent", "--audit-anchor=http://two.example:8080/a"},
+		},
+		"with a flag of the user": {[]string{"extraArgs={--v=2}"}, []string{"--v=2"}},
+		"with a collector":        {[]string{"tracing.endpoint=http://collector:4318"}, []string{"--otlp-endpoint=http://collector:4318"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			container := render(t, tc.settings...).deployment.Spec.Template.Spec.Containers[0]
@@ -197,6 +202,10 @@ func TestChart_RefusesUnsafeValues(t *testing.T) {
 		"a value that does not exist":              {[]string{"replicas=2"}, "additional properties 'replicas' not allowed"},
 		"a webhook that waits longer than allowed": {[]string{"webhook.timeoutSeconds=31"}, "at '/webhook/timeoutSeconds'"},
 		"no policies at all":                       {[]string{"maxPolicyObjects=0"}, "at '/maxPolicyObjects'"},
+		"an epoch before the first":                {[]string{"epoch=-1"}, "at '/epoch'"},
+		"an anchor with a password in its URL":     {[]string{"audit.anchors={https://u:p@one.example/a}"}, "at '/audit/anchors/0'"},
+		"an anchor that is no URL":                 {[]string{"audit.anchors={/var/lib/assent/audit/anchor}"}, "at '/audit/anchors/0'"},
+		"the same anchor twice":                    {[]string{"audit.anchors={https://one.example/a,https://one.example/a}"}, "at '/audit/anchors'"},
 		"a further argument that is not a flag":    {[]string{"extraArgs={serve}"}, "at '/extraArgs/0'"},
 		"a collector with a password in its URL":   {[]string{"tracing.endpoint=http://u:p@collector:4318"}, "at '/tracing/endpoint'"},
 		"a variable that is not of OpenTelemetry":  {[]string{"tracing.env[0].name=LD_PRELOAD", "tracing.env[0].value=x"}, "at '/tracing/env/0/name'"},
