@@ -120,6 +120,30 @@ func TestRoles_SeparateAskingApprovingAndRuling(t *testing.T) {
 	}
 }
 
+// What a call rests on can be asked about by whoever may see it, and the
+// policies of the cluster are a part of that (simulate --from-cluster).
+func TestViewerRole_SeesEveryKindAndWritesNone(t *testing.T) {
+	documents, err := filepath.Glob(filepath.Join(root, "config", "crd", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, path := range documents {
+		_, plural, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".yaml"), "_")
+		kinds = append(kinds, plural)
+	}
+	rules := render(t).clusterRoles["assent-viewer"].Rules
+	if len(rules) != 1 {
+		t.Fatalf("%d rules, want 1", len(rules))
+	}
+	slices.Sort(kinds)
+	slices.Sort(rules[0].Resources)
+	want := rbacv1.PolicyRule{APIGroups: []string{"assent.dev"}, Resources: kinds, Verbs: []string{"get", "list", "watch"}}
+	if diff := cmp.Diff(want, rules[0]); diff != "" {
+		t.Errorf("rule (-want +got):\n%s", diff)
+	}
+}
+
 func TestRoles_AggregateOnlyWhatIsAskedFor(t *testing.T) {
 	for name, tc := range map[string]struct {
 		settings []string
