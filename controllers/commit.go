@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -122,10 +123,24 @@ func (r *ProposalReconciler) know(ctx context.Context, looked *facts) (*known, e
 			return nil
 		},
 	)
-	if err == nil {
-		k.Restored = restored
+	if err != nil {
+		return k, err
 	}
-	return k, err
+	k.Restored = restored
+	return k, r.findPlace(ctx, k)
+}
+
+// findPlace says whether the call's Pod would find what it needs. Most calls
+// need nothing that would have to be asked for.
+func (r *ProposalReconciler) findPlace(ctx context.Context, k *known) (err error) {
+	obstacle, disagree := errors.AsType[*proposal.Obstacle](k.namespaceErr)
+	switch {
+	case disagree:
+		k.Obstacle, k.namespaceErr = obstacle, nil
+	case k.namespaceErr == nil && k.contract != nil:
+		k.Obstacle, err = observe.Obstacle(ctx, r.Live, k.namespace, k.contract.ExecutionSpec())
+	}
+	return err
 }
 
 func (r *ProposalReconciler) grant(ctx context.Context, k *known, plan proposal.Plan) (ctrl.Result, error) {
@@ -258,16 +273,19 @@ func (r *ProposalReconciler) ensureNetwork(ctx context.Context, p *v1alpha1.Tool
 }
 
 // ensurePolicy creates a NetworkPolicy, or puts one back that somebody
-// changed. Calls share policies, so most find theirs as it must be.
+// changed. Calls share policies, so most find theirs as it must be. One that
+// was marked as unused is used from here on: see EgressReconciler.
 func (r *ProposalReconciler) ensurePolicy(ctx context.Context, want *networkingv1.NetworkPolicy) error {
 	live := &networkingv1.NetworkPolicy{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), live)
 	if apierrors.IsNotFound(err) {
 		return client.IgnoreAlreadyExists(r.Client.Create(ctx, want))
 	}
-	if err != nil || apiequality.Semantic.DeepEqual(live.Spec, want.Spec) {
+	_, unused := live.Annotations[v1alpha1.AnnotationUnused]
+	if err != nil || (!unused && apiequality.Semantic.DeepEqual(live.Spec, want.Spec)) {
 		return err
 	}
+	delete(live.Annotations, v1alpha1.AnnotationUnused)
 	live.Spec = want.Spec
 	return r.Client.Update(ctx, live)
 }

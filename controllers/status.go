@@ -34,7 +34,9 @@ func setPlan(p *v1alpha1.ToolProposal, plan proposal.Plan, now time.Time) {
 		}
 		setApproved(p, plan)
 	}
-	if plan.Reason == v1alpha1.ReasonEnforcementDrift || plan.Reason == v1alpha1.ReasonRestoreDetected {
+	switch plan.Reason {
+	case v1alpha1.ReasonEnforcementDrift, v1alpha1.ReasonRestoreDetected,
+		v1alpha1.ReasonExecutionNamespaceNotAgreed, v1alpha1.ReasonRuntimeClassNotFound, v1alpha1.ReasonServiceAccountNotFound:
 		setCondition(p, v1alpha1.ConditionDispatched, metav1.ConditionFalse, plan.Reason, plan.Message)
 	}
 	if !plan.ExpiresAt.IsZero() {

@@ -101,7 +101,8 @@ const ConditionApproved = "Approved"
 // a decision kept the call from being granted.
 //
 // Reasons for True: Granted.
-// Reasons for False: AuditUnavailable, EnforcementDrift, RestoreDetected.
+// Reasons for False: AuditUnavailable, EnforcementDrift, RestoreDetected,
+// ExecutionNamespaceNotAgreed, RuntimeClassNotFound, ServiceAccountNotFound.
 const ConditionDispatched = "Dispatched"
 
 // ConditionCompleted is on ToolProposal. It is True when the call ended,
@@ -153,6 +154,14 @@ const (
 	// ReasonEnforcementDrift says that admission or RBAC differs from what was
 	// installed. Nothing is granted until it is restored.
 	ReasonEnforcementDrift = "EnforcementDrift"
+	// ReasonExecutionNamespaceNotAgreed says that the namespace names another
+	// one for its calls, and that that one does not say the same.
+	ReasonExecutionNamespaceNotAgreed = "ExecutionNamespaceNotAgreed"
+	// ReasonRuntimeClassNotFound says that the tool's RuntimeClass does not exist.
+	ReasonRuntimeClassNotFound = "RuntimeClassNotFound"
+	// ReasonServiceAccountNotFound says that the ServiceAccount that the tool
+	// runs as does not exist where its calls run.
+	ReasonServiceAccountNotFound = "ServiceAccountNotFound"
 	// ReasonGranted says that the commit point granted the call.
 	ReasonGranted = "Granted"
 	// ReasonRedeemed says that the runner fetched the call.

@@ -4,7 +4,8 @@
 package v1alpha1
 
 // Labels, annotations and finalizers that Assent writes. None of them is ever
-// read to decide anything: they exist for selection and display only.
+// read to decide about a call: they exist for selection, for display and for
+// keeping things until they may go.
 const (
 	// LabelProposalUID is on every Job and Pod of a call: the UID of its ToolProposal.
 	LabelProposalUID = "assent.dev/proposal-uid"
@@ -32,6 +33,10 @@ const (
 	// commit point built. It tells a Job of ours from one that only has its
 	// name; the owner reference's UID must match as well.
 	AnnotationTemplateHash = "assent.dev/template-hash"
+	// AnnotationUnused, on a NetworkPolicy of calls, is the time (RFC 3339)
+	// since when no tool wants it. The next call that needs the policy takes
+	// the annotation off; if none does, the policy is deleted.
+	AnnotationUnused = "assent.dev/unused-since"
 	// AnnotationTraceParent, on a new ToolProposal, is the W3C traceparent of
 	// whoever makes the call. The call's own trace links it.
 	AnnotationTraceParent = "assent.dev/traceparent"

@@ -229,6 +229,7 @@ func (op *operator) wireControllers(shared *controllers.Config) error {
 		&controllers.SessionReconciler{Config: shared},
 		&controllers.ProposalReconciler{Config: shared},
 		&controllers.BatchReconciler{Config: shared},
+		&controllers.EgressReconciler{Config: shared},
 	} {
 		if err := c.SetupWithManager(op.mgr); err != nil {
 			return fmt.Errorf("setting up a controller: %w", err)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -33,6 +34,30 @@ var linkLocal = []netip.Prefix{
 	netip.MustParsePrefix("fe80::/10"),
 	netip.MustParsePrefix("fd00:ec2::/32"),
 }
+
+// EgressLabel is the value of LabelEgress on the Pods of calls with these
+// settings of a manifest. An error names the setting that makes no policy.
+func (s Settings) EgressLabel(execution contract.Execution) (string, error) {
+	egress, err := Input{Endpoint: s.Endpoint, Execution: execution}.egress()
+	if err != nil {
+		return "", err
+	}
+	return egressLabel(egress)
+}
+
+// EgressOf is the value of LabelEgress on the Pods that a live policy opens the
+// network for; empty when the policy is none that [NetworkPolicies] makes.
+func EgressOf(live *networkingv1.NetworkPolicy) string {
+	label := live.Spec.PodSelector.MatchLabels[v1alpha1.LabelEgress]
+	if label == "" || live.Name != egressNamePrefix+label {
+		return ""
+	}
+	return label
+}
+
+// IsEgressName says whether a policy of this name may be one that opens the
+// network for calls.
+func IsEgressName(name string) bool { return strings.HasPrefix(name, egressNamePrefix) }
 
 // DefaultDeny closes all Pods of calls in a namespace: nothing reaches them
 // and they reach nothing. What a call needs is opened for it alone.

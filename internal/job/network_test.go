@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/internal/contract"
 	"github.com/assent-dev/assent/internal/job"
 )
@@ -147,5 +148,43 @@ func TestNetworkPolicies_RefuseRulesThatWouldMeanEverything(t *testing.T) {
 		if _, err := job.NetworkPolicies(in); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
+	}
+}
+
+func TestEgressLabel_IsThatOfTheCallsPolicyAndPod(t *testing.T) {
+	t.Parallel()
+	in := commandInput()
+	in.Execution.AllowDNS = true
+	in.Execution.Egress = []contract.EgressRule{{CIDR: "192.0.2.0/24", Ports: []int32{443}}}
+	deny, call := policies(t, in)
+	got, err := job.Settings{Endpoint: in.Endpoint}.EgressLabel(in.Execution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := mustBuild(t, in).Spec.Template.Labels[v1alpha1.LabelEgress]; got != want || got == "" {
+		t.Errorf("the label is %q, that of the Pod %q", got, want)
+	}
+	renamed, wide := call.DeepCopy(), call.DeepCopy()
+	renamed.Name = "mine"
+	wide.Spec.PodSelector = metav1.LabelSelector{}
+	for name, tc := range map[string]struct {
+		policy *networkingv1.NetworkPolicy
+		want   string
+	}{
+		"the call's policy":                    {call, got},
+		"the namespace's":                      {deny, ""},
+		"one of another name":                  {renamed, ""},
+		"one of this name for all of the Pods": {wide, ""},
+	} {
+		if label := job.EgressOf(tc.policy); label != tc.want {
+			t.Errorf("%s: opens the network for %q, want %q", name, label, tc.want)
+		}
+	}
+	if !job.IsEgressName(call.Name) || job.IsEgressName(deny.Name) {
+		t.Error("the names are not told apart")
+	}
+	in.Execution.Egress[0].Ports = nil
+	if _, err := (job.Settings{Endpoint: in.Endpoint}).EgressLabel(in.Execution); err == nil || !strings.Contains(err.Error(), "execution.egress[0]: ports must not be empty") {
+		t.Errorf("a rule without ports: got %v", err)
 	}
 }

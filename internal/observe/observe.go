@@ -194,27 +194,6 @@ func may(ctx context.Context, reviews client.Writer, who *v1alpha1.Identity, wha
 	return review.Status.Allowed && !review.Status.Denied, nil
 }
 
-// ExecutionNamespace is where the Jobs of a namespace's calls run: the
-// namespace itself, or another that both sides agree on by their labels.
-func ExecutionNamespace(ctx context.Context, from client.Reader, namespace string) (string, error) {
-	own := &corev1.Namespace{}
-	if err := from.Get(ctx, client.ObjectKey{Name: namespace}, own); err != nil {
-		return "", fmt.Errorf("reading namespace %s: %w", namespace, err)
-	}
-	target := own.Labels[v1alpha1.LabelExecutionNamespace]
-	if target == "" || target == namespace {
-		return namespace, nil
-	}
-	other := &corev1.Namespace{}
-	if err := from.Get(ctx, client.ObjectKey{Name: target}, other); err != nil {
-		return "", fmt.Errorf("reading execution namespace %s: %w", target, err)
-	}
-	if other.Labels[v1alpha1.LabelServes] != namespace {
-		return "", fmt.Errorf("namespace %s names %s for its calls, but that has no label %s=%s", namespace, target, v1alpha1.LabelServes, namespace)
-	}
-	return target, nil
-}
-
 // TokenUser asks the API server whose token this is, and whether it was made
 // for the audience. The second result is false for any token that is not.
 func TokenUser(ctx context.Context, reviews client.Writer, token, audience string) (authenticationv1.UserInfo, bool, error) {

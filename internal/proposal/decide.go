@@ -43,10 +43,20 @@ type Observed struct {
 	// Restored says that the cluster or the log was put back to an earlier
 	// state; nothing is granted while it is not empty.
 	Restored string
+	// Obstacle says why there is no place for the call's Pod; nil when there
+	// is one. Only the commit point asks.
+	Obstacle *Obstacle
 	// Drift says what differs from what was installed; nothing is granted
 	// while it is not empty.
 	Drift string
 }
+
+// Obstacle is something outside the call that its Pod needs and does not have:
+// with it in the way the Job could be created, and would never get a Pod.
+type Obstacle struct{ Reason, Message string }
+
+// Error implements error.
+func (o *Obstacle) Error() string { return o.Message }
 
 // Plan is what happens next with a call.
 type Plan struct {
@@ -215,6 +225,10 @@ func grant(o Observed, plan Plan) Plan {
 	if o.Drift != "" {
 		plan.Phase, plan.Reason, plan.Message = v1alpha1.PhasePending, v1alpha1.ReasonEnforcementDrift, o.Drift
 		plan.Recheck = 5 * time.Second
+		return plan
+	}
+	if o.Obstacle != nil {
+		plan.Phase, plan.Reason, plan.Message = v1alpha1.PhaseDenied, o.Obstacle.Reason, o.Obstacle.Message
 		return plan
 	}
 	plan.Phase, plan.Dispatch = v1alpha1.PhaseDispatching, true

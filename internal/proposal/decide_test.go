@@ -235,6 +235,25 @@ func TestDecide_EveryRow(t *testing.T) {
 			}, 0,
 			proposal.Plan{Phase: v1alpha1.PhasePending, Reason: "EnforcementDrift", Message: "the webhook is gone", Decision: &allow, ExpiresAt: hour, Recheck: 5 * time.Second},
 		},
+		"a call whose Pod would find no place is denied": {
+			func(s *scene) {
+				s.o.Obstacle = &proposal.Obstacle{Reason: "RuntimeClassNotFound", Message: "no such class"}
+			}, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "RuntimeClassNotFound", Message: "no such class", Decision: &allow},
+		},
+		"so is an approved one": {
+			func(s *scene) {
+				s.o.Obstacle, s.o.Policy = &proposal.Obstacle{Reason: "RuntimeClassNotFound", Message: "no such class"}, answers(needs, allow)
+				s.receipt("r", "alice")
+			}, 0,
+			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "RuntimeClassNotFound", Message: "no such class", Decision: &allow, ExpiresAt: hour},
+		},
+		"while the enforcement differs it waits": {
+			func(s *scene) {
+				s.o.Drift, s.o.Obstacle = "the webhook is gone", &proposal.Obstacle{Reason: "RuntimeClassNotFound", Message: "no such class"}
+			}, 0,
+			proposal.Plan{Phase: v1alpha1.PhasePending, Reason: "EnforcementDrift", Message: "the webhook is gone", Decision: &allow, Recheck: 5 * time.Second},
+		},
 		"what is denied stays denied while the enforcement differs": {
 			func(s *scene) { s.o.Drift, s.o.Policy = "the webhook is gone", answers(nothing, nothing) }, 0,
 			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "NoPolicyPermits", Message: "no policy permits the call", Decision: &nothing},
@@ -263,5 +282,13 @@ func TestDecide_NeverDispatchesACallWhoseSealWasNotVerified(t *testing.T) {
 		if plan := proposal.Decide(o, now); plan.Dispatch {
 			t.Errorf("%s: dispatched", name)
 		}
+	}
+}
+
+// Where it is no answer but an error, it says the same.
+func TestObstacle_SaysWhatIsInTheWay(t *testing.T) {
+	var err error = &proposal.Obstacle{Reason: "RuntimeClassNotFound", Message: "no such class"}
+	if got, want := err.Error(), "no such class"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
