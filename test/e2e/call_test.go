@@ -135,14 +135,20 @@ func TestRunningCall_ThatIsDeleted_IsStopped(t *testing.T) {
 	})
 }
 
-func TestCall_WhoseImageCannotBePulled_HasNeverStarted(t *testing.T) {
+func TestCall_WhosePodCannotStart_HasNeverStarted(t *testing.T) {
 	f := newFixture(t)
 	f.probe("missing", "print", func(m *v1alpha1.ToolManifest) {
 		m.Spec.Command.Image = "registry.example/assent/missing@sha256:" + strings.Repeat("a", 64)
 	})
-	p := f.await(f.propose("missing", "x"), v1alpha1.PhaseFailed)
-	if got, want := outcome(p), "Failed/NeverStarted"; got != want {
-		t.Errorf("got %s, want %s: %s", got, want, p.Status.Message)
+	// The class exists, and the node knows nothing of its handler.
+	class := f.runtimeClass("handled-nowhere", "e2e-absent")
+	f.probe("unhandled", "print", func(m *v1alpha1.ToolManifest) { m.Spec.Execution.RuntimeClassName = class })
+	missing, unhandled := f.propose("missing", "x"), f.propose("unhandled", "x")
+	for _, p := range []*v1alpha1.ToolProposal{missing, unhandled} {
+		p = f.await(p, v1alpha1.PhaseFailed)
+		if got, want := outcome(p), "Failed/NeverStarted"; got != want {
+			t.Errorf("%s: got %s, want %s: %s", p.Spec.Tool, got, want, p.Status.Message)
+		}
 	}
 }
 

@@ -151,6 +151,11 @@ func (f *fixture) as(user string) client.Client {
 // probe creates a tool that runs one word of the probe with the argument value.
 func (f *fixture) probe(name, word string, change ...func(*v1alpha1.ToolManifest)) {
 	f.t.Helper()
+	f.create(f.newProbe(name, word, change...))
+}
+
+// newProbe is such a tool that was not created yet.
+func (f *fixture) newProbe(name, word string, change ...func(*v1alpha1.ToolManifest)) *v1alpha1.ToolManifest {
 	m := &v1alpha1.ToolManifest{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace},
 		Spec: v1alpha1.ToolManifestSpec{
@@ -163,7 +168,7 @@ func (f *fixture) probe(name, word string, change ...func(*v1alpha1.ToolManifest
 	for _, c := range change {
 		c(m)
 	}
-	f.create(m)
+	return m
 }
 
 func (f *fixture) propose(tool, value string) *v1alpha1.ToolProposal {

@@ -7,6 +7,8 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,7 +20,7 @@ import (
 
 func main() {
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: probe print|fail|sleep|flood|env|connect|listen VALUE")
+		fmt.Fprintln(os.Stderr, "usage: probe print|fail|sleep|flood|env|subject|connect|listen VALUE")
 		os.Exit(2)
 	}
 	value := os.Args[2]
@@ -36,6 +38,8 @@ func main() {
 		fmt.Print(strings.Repeat("x", number))
 	case "env":
 		fmt.Println(strings.Join(os.Environ(), "\n"))
+	case "subject":
+		fmt.Println(subject(value))
 	case "connect":
 		fmt.Println(connect(value))
 	case "listen":
@@ -45,6 +49,24 @@ func main() {
 		fmt.Fprintln(os.Stderr, "the probe knows no such word")
 		os.Exit(2)
 	}
+}
+
+// subject says whose token a file holds.
+func subject(file string) string {
+	token, err := os.ReadFile(file)
+	if err != nil {
+		return "no token"
+	}
+	_, payload, _ := strings.Cut(string(token), ".")
+	payload, _, _ = strings.Cut(payload, ".")
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil || json.Unmarshal(text, &claims) != nil {
+		return "no JWT"
+	}
+	return claims.Subject
 }
 
 // connect says whether anything answers at an address. A lost packet is not
