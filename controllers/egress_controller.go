@@ -225,7 +225,7 @@ func (r *EgressReconciler) drop(ctx context.Context, namespace string, due []*ne
 		if client.IgnoreNotFound(err) != nil {
 			return 0, fmt.Errorf("deleting NetworkPolicy %s/%s, which is unused: %w", policy.Namespace, policy.Name, err)
 		}
-		ctrl.LoggerFrom(ctx).Info("deleted a NetworkPolicy that no tool needs any more", "namespace", policy.Namespace, "name", policy.Name)
+		ctrl.LoggerFrom(ctx).Info("deleted a NetworkPolicy that no tool needs any more", "policy", policy.Namespace+"/"+policy.Name)
 	}
 	return wait, nil
 }
