@@ -133,7 +133,7 @@ func (r *ProposalReconciler) know(ctx context.Context, looked *facts) (*known, e
 // findPlace says whether the call's Pod would find what it needs. Most calls
 // need nothing that would have to be asked for.
 func (r *ProposalReconciler) findPlace(ctx context.Context, k *known) (err error) {
-	obstacle, disagree := errors.AsType[*proposal.Obstacle](k.namespaceErr)
+	obstacle, disagree := errors.AsType[*proposal.ObstacleError](k.namespaceErr)
 	switch {
 	case disagree:
 		k.Obstacle, k.namespaceErr = obstacle, nil

@@ -68,7 +68,7 @@ func (r *EgressReconciler) servedBy(ctx context.Context, namespace string) ([]st
 			continue
 		}
 		target, err := observe.ExecutionNamespace(ctx, r.Live, from)
-		_, disagree := errors.AsType[*proposal.Obstacle](err)
+		_, disagree := errors.AsType[*proposal.ObstacleError](err)
 		switch {
 		case disagree || (err == nil && target == namespace):
 			out = append(out, from)

@@ -155,7 +155,7 @@ const (
 	// installed. Nothing is granted until it is restored.
 	ReasonEnforcementDrift = "EnforcementDrift"
 	// ReasonExecutionNamespaceNotAgreed says that the namespace names another
-	// one for its calls, and that that one does not say the same.
+	// one for its calls, which does not say the same.
 	ReasonExecutionNamespaceNotAgreed = "ExecutionNamespaceNotAgreed"
 	// ReasonRuntimeClassNotFound says that the tool's RuntimeClass does not exist.
 	ReasonRuntimeClassNotFound = "RuntimeClassNotFound"

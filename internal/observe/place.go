@@ -19,7 +19,7 @@ import (
 
 // ExecutionNamespace is where the Jobs of a namespace's calls run: the
 // namespace itself, or another that both sides agree on by their labels. The
-// error is a [proposal.Obstacle] where they do not.
+// error is a [proposal.ObstacleError] where they do not.
 func ExecutionNamespace(ctx context.Context, from client.Reader, namespace string) (string, error) {
 	own := &corev1.Namespace{}
 	if err := from.Get(ctx, client.ObjectKey{Name: namespace}, own); err != nil {
@@ -30,7 +30,7 @@ func ExecutionNamespace(ctx context.Context, from client.Reader, namespace strin
 		return namespace, nil
 	}
 	disagree := func(what string) error {
-		return &proposal.Obstacle{
+		return &proposal.ObstacleError{
 			Reason:  v1alpha1.ReasonExecutionNamespaceNotAgreed,
 			Message: fmt.Sprintf("namespace %s names %s for its calls, but that %s", namespace, target, what),
 		}
@@ -51,11 +51,11 @@ func ExecutionNamespace(ctx context.Context, from client.Reader, namespace strin
 // Obstacle says what the Pod of a call would lack in a namespace; nil when it
 // lacks nothing. Without it the Job controller could not even create the Pod,
 // and nobody would hear of it before the call's time to start is over.
-func Obstacle(ctx context.Context, from client.Reader, namespace string, execution contract.Execution) (*proposal.Obstacle, error) {
+func Obstacle(ctx context.Context, from client.Reader, namespace string, execution contract.Execution) (*proposal.ObstacleError, error) {
 	if name := execution.RuntimeClassName; name != "" {
 		err := from.Get(ctx, client.ObjectKey{Name: name}, &nodev1.RuntimeClass{})
 		if apierrors.IsNotFound(err) {
-			return &proposal.Obstacle{
+			return &proposal.ObstacleError{
 				Reason:  v1alpha1.ReasonRuntimeClassNotFound,
 				Message: fmt.Sprintf("the tool's execution.runtimeClassName is %s, and the cluster has no such RuntimeClass", name),
 			}, nil
@@ -67,7 +67,7 @@ func Obstacle(ctx context.Context, from client.Reader, namespace string, executi
 	if name := execution.ServiceAccountName; name != "" {
 		err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{})
 		if apierrors.IsNotFound(err) {
-			return &proposal.Obstacle{
+			return &proposal.ObstacleError{
 				Reason:  v1alpha1.ReasonServiceAccountNotFound,
 				Message: fmt.Sprintf("the tool's execution.serviceAccountName is %s, and namespace %s has no such ServiceAccount", name, namespace),
 			}, nil

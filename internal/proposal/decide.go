@@ -45,18 +45,18 @@ type Observed struct {
 	Restored string
 	// Obstacle says why there is no place for the call's Pod; nil when there
 	// is one. Only the commit point asks.
-	Obstacle *Obstacle
+	Obstacle *ObstacleError
 	// Drift says what differs from what was installed; nothing is granted
 	// while it is not empty.
 	Drift string
 }
 
-// Obstacle is something outside the call that its Pod needs and does not have:
+// ObstacleError is something outside the call that its Pod needs and does not have:
 // with it in the way the Job could be created, and would never get a Pod.
-type Obstacle struct{ Reason, Message string }
+type ObstacleError struct{ Reason, Message string }
 
 // Error implements error.
-func (o *Obstacle) Error() string { return o.Message }
+func (o *ObstacleError) Error() string { return o.Message }
 
 // Plan is what happens next with a call.
 type Plan struct {

@@ -237,20 +237,20 @@ func TestDecide_EveryRow(t *testing.T) {
 		},
 		"a call whose Pod would find no place is denied": {
 			func(s *scene) {
-				s.o.Obstacle = &proposal.Obstacle{Reason: "RuntimeClassNotFound", Message: "no such class"}
+				s.o.Obstacle = &proposal.ObstacleError{Reason: "RuntimeClassNotFound", Message: "no such class"}
 			}, 0,
 			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "RuntimeClassNotFound", Message: "no such class", Decision: &allow},
 		},
 		"so is an approved one": {
 			func(s *scene) {
-				s.o.Obstacle, s.o.Policy = &proposal.Obstacle{Reason: "RuntimeClassNotFound", Message: "no such class"}, answers(needs, allow)
+				s.o.Obstacle, s.o.Policy = &proposal.ObstacleError{Reason: "RuntimeClassNotFound", Message: "no such class"}, answers(needs, allow)
 				s.receipt("r", "alice")
 			}, 0,
 			proposal.Plan{Phase: v1alpha1.PhaseDenied, Reason: "RuntimeClassNotFound", Message: "no such class", Decision: &allow, ExpiresAt: hour},
 		},
 		"while the enforcement differs it waits": {
 			func(s *scene) {
-				s.o.Drift, s.o.Obstacle = "the webhook is gone", &proposal.Obstacle{Reason: "RuntimeClassNotFound", Message: "no such class"}
+				s.o.Drift, s.o.Obstacle = "the webhook is gone", &proposal.ObstacleError{Reason: "RuntimeClassNotFound", Message: "no such class"}
 			}, 0,
 			proposal.Plan{Phase: v1alpha1.PhasePending, Reason: "EnforcementDrift", Message: "the webhook is gone", Decision: &allow, Recheck: 5 * time.Second},
 		},
@@ -287,7 +287,7 @@ func TestDecide_NeverDispatchesACallWhoseSealWasNotVerified(t *testing.T) {
 
 // Where it is no answer but an error, it says the same.
 func TestObstacle_SaysWhatIsInTheWay(t *testing.T) {
-	var err error = &proposal.Obstacle{Reason: "RuntimeClassNotFound", Message: "no such class"}
+	var err error = &proposal.ObstacleError{Reason: "RuntimeClassNotFound", Message: "no such class"}
 	if got, want := err.Error(), "no such class"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
