@@ -356,6 +356,11 @@ type ToolProposalStatus struct {
 	Audit *AuditReference `json:"audit,omitempty"`
 }
 
+// What freezes a proposal compares its spec only where its status is the same.
+// A write to the one never changes the other: kube-apiserver sees to that where
+// there is a status subresource. Comparing specs would otherwise be most of what
+// rules cost at each of the operator's writes.
+
 // ToolProposal is one call that an agent asks for.
 //
 // +kubebuilder:object:root=true

@@ -151,6 +151,31 @@ func TestFrozenSpec_CannotBeEditedByAnyRoute(t *testing.T) {
 			}
 		})
 	}
+	// The rule compares the spec only where the status is the same.
+	fresh := f.propose("change", `{"target":"db"}`)
+	for name, q := range map[string]*v1alpha1.ToolProposal{"that waits": p, "that nobody looked at": fresh} {
+		for change, body := range map[string]string{
+			"another status beside it": `{"spec":{"reason":"other"},"status":{"phase":"Pending","reason":"other"}}`,
+			"its status taken away":    `{"spec":{"reason":"other"},"status":null}`,
+		} {
+			t.Run("proposal "+name+" with "+change, func(t *testing.T) {
+				err := server.admin.Patch(f.ctx, q.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)))
+				if got := refusalOf(err); len(got) < 3 || got[:3] != "422" {
+					t.Errorf("got %s, want 422", got)
+				}
+			})
+		}
+		t.Run("proposal "+name+" by way of its status", func(t *testing.T) {
+			before := jsonOf(t, f.reload(q).Spec)
+			body := `{"spec":{"reason":"other"},"status":{"phase":"Pending","message":"other"}}`
+			if err := server.admin.Status().Patch(f.ctx, q.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.reload(q); jsonOf(t, got.Spec) != before || got.Status.Message != "other" {
+				t.Errorf("the status must change and the spec stay: %s", jsonOf(t, got))
+			}
+		})
+	}
 	t.Run("proposal by PUT", func(t *testing.T) {
 		edited := f.reload(p)
 		edited.Spec.Prepared.Effect.Command.Argv[0] = "sh"
