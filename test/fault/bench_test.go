@@ -27,8 +27,8 @@ const (
 	// round is how many calls and bare Jobs exist at once. Both are taken away
 	// between rounds, so that what is measured is a steady state.
 	round = 250
-	// warm is after how many calls the memory is looked at first.
-	warm = 2500
+	// between is after how many calls the memory is looked at again.
+	between = 2500
 )
 
 // BenchmarkThroughput compares how fast proposals become Jobs with how fast
@@ -39,8 +39,7 @@ const (
 // A third turn makes the writes of a grant alone, by nobody who reads or decides
 // anything: no operator that makes these writes could be faster.
 //
-// With 2,500 calls and more it also reports the memory in use at the end over
-// that after the first 2,500.
+// It reports the memory in use after every 2,500 calls and at the end.
 func BenchmarkThroughput(b *testing.B) {
 	w := newWorld(b, false)
 	template := w.firstJob()
@@ -50,7 +49,6 @@ func BenchmarkThroughput(b *testing.B) {
 	w.serving = nil
 	made := w.controllers(b)
 	var bare, writes, calls cost
-	var heap []float64
 	b.ResetTimer()
 	for done := 0; done < b.N; done += round {
 		n := min(round, b.N-done)
@@ -68,8 +66,8 @@ func BenchmarkThroughput(b *testing.B) {
 		b.StopTimer()
 		w.clear()
 		forget()
-		if at := done + n; at == warm || at == b.N {
-			heap = append(heap, heapInUse())
+		if at := done + n; at%between == 0 || at == b.N {
+			b.ReportMetric(heapInUse()/(1<<20), fmt.Sprintf("heap-MiB-at-%d", at))
 		}
 		b.StartTimer()
 	}
@@ -82,10 +80,6 @@ func BenchmarkThroughput(b *testing.B) {
 	b.ReportMetric((bare.own+bare.server)/(writes.own+writes.server), "writes-of-bare-cpu")
 	b.ReportMetric(calls.own*1e3/float64(b.N), "own-ms/call")
 	b.ReportMetric(calls.server*1e3/float64(b.N), "server-ms/call")
-	b.ReportMetric(heap[len(heap)-1]/(1<<20), "heap-MiB")
-	if len(heap) > 1 {
-		b.ReportMetric(heap[1]/heap[0], "of-heap-at-2500")
-	}
 }
 
 // writesAlone returns what makes the writes of one more call that is allowed,
