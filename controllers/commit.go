@@ -51,8 +51,7 @@ func (r *ProposalReconciler) commit(ctx context.Context, looked *facts) (ctrl.Re
 		if latest == nil {
 			return result, err
 		}
-		p, looked = latest, r.begin(latest)
-		looked.Seal, looked.SealErr = proposal.VerifySeal(looked.Keys, p)
+		p, looked = latest, r.open(latest)
 	}
 	k, err := r.know(ctx, looked)
 	if err != nil || k.behind {

@@ -32,9 +32,15 @@ const decisionTime = 2 * time.Second
 // informers' reader it serves to move calls along; the commit point gathers
 // again with a live one.
 func (c *Config) gather(ctx context.Context, from client.Reader, p *v1alpha1.ToolProposal) (*facts, error) {
+	f := c.open(p)
+	return f, c.complete(ctx, from, f)
+}
+
+// open is what a proposal says by itself.
+func (c *Config) open(p *v1alpha1.ToolProposal) *facts {
 	f := c.begin(p)
 	f.Seal, f.SealErr = proposal.VerifySeal(f.Keys, p)
-	return f, c.complete(ctx, from, f)
+	return f
 }
 
 // gatherAgain gathers anew about the same object. Its seal, which only object

@@ -25,8 +25,7 @@ func (l *Log) Append(ctx context.Context, r audit.Record) (uint64, error) {
 func (l *Log) AppendAll(ctx context.Context, records []audit.Record) ([]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.o.Timeout)
 	defer cancel()
-	waiting := make([]future, 0, len(records))
-	err := l.enqueueAll(ctx, records, func(f future) { waiting = append(waiting, f) })
+	waiting, err := l.enqueueAll(ctx, records)
 	indexes, waitErr := waitAll(ctx, waiting)
 	if waitErr != nil {
 		err = waitErr
@@ -34,30 +33,31 @@ func (l *Log) AppendAll(ctx context.Context, records []audit.Record) ([]uint64, 
 	return indexes, err
 }
 
-// enqueueAll puts records in line, each once its parts are in the log. The
-// committer waits for the last of them, so that they share a batch.
-func (l *Log) enqueueAll(ctx context.Context, records []audit.Record, queued func(future)) error {
+// enqueueAll puts records in line, each once its parts are in the log, up to the
+// first that cannot be. The committer waits for the last of them, so that they
+// share a batch.
+func (l *Log) enqueueAll(ctx context.Context, records []audit.Record) (waiting []future, err error) {
 	l.sealing.Add(1)
 	defer l.sealing.Add(-1)
 	for _, r := range records {
 		if r.ID == "" {
 			id, err := l.newID()
 			if err != nil {
-				return unavailable(err)
+				return waiting, unavailable(err)
 			}
 			r.ID = id
 		}
 		draft, err := audit.NewDraft(r)
 		if err != nil {
-			return err
+			return waiting, err
 		}
 		indexes, err := l.appendParts(ctx, r, draft)
 		if err != nil {
-			return err
+			return waiting, err
 		}
-		queued(l.enqueue(ctx, draft, indexes))
+		waiting = append(waiting, l.enqueue(ctx, draft, indexes))
 	}
-	return nil
+	return waiting, nil
 }
 
 // appendParts writes the parts of a large record together and waits for all:

@@ -284,19 +284,21 @@ func TestProve_WaitsForTheCheckpoint(t *testing.T) {
 
 func TestAppendAll_KeepsTheOrderAndSharesABatch(t *testing.T) {
 	dir := t.TempDir()
-	// Records that are appended one after the other would wait this long each.
-	l := openLog(t, dir, func(o *journal.Options) { o.BatchAge = time.Second })
+	// A batch waits an eighth of its age, so that only few fit into the time of
+	// one call: far fewer than there are records.
+	l := openLog(t, dir, func(o *journal.Options) { o.BatchAge, o.Timeout = 1600*time.Millisecond, 4*time.Second })
 	var records []audit.Record
-	for i := range 5 {
+	var want []uint64
+	for i := range 40 {
 		r := sampleRecord()
-		r.ID = strings.Repeat(fmt.Sprint(i), 32)
-		records = append(records, r)
+		r.ID = fmt.Sprintf("%032x", i)
+		records, want = append(records, r), append(want, uint64(i)+1)
 	}
 	indexes, err := l.AppendAll(t.Context(), records)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]uint64{1, 2, 3, 4, 5}, indexes); diff != "" {
+	if diff := cmp.Diff(want, indexes); diff != "" {
 		t.Errorf("indexes (-want +got):\n%s", diff)
 	}
 	closeLog(t, l)
