@@ -4,18 +4,45 @@
 package controllers
 
 import (
+	"context"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 )
 
 // Events tells people about transitions. All Events of the project go through
 // it, so that no text of a user is ever taken for a format.
-type Events struct{ Recorder events.EventRecorder }
+type Events struct{ Recorder record.EventRecorder }
+
+// remembered is how many Events are kept to join repetitions, of which there
+// are hardly any: a transition happens once. The recorder of the newer Events
+// API keeps all of the last minutes instead, which under load is more memory
+// than everything else that the operator holds.
+const remembered = 128
+
+// NewEvents returns Events that are written in the background until the context
+// ends. At most a thousand wait to be written; what comes then is dropped.
+func NewEvents(ctx context.Context, mgr manager.Manager) (*Events, error) {
+	core, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for Events: %w", err)
+	}
+	return eventsTo(ctx, mgr.GetScheme(), &typedcorev1.EventSinkImpl{Interface: core.Events("")}), nil
+}
+
+func eventsTo(ctx context.Context, scheme *runtime.Scheme, sink record.EventSink) *Events {
+	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: remembered}))
+	b.StartRecordingToSink(sink)
+	return &Events{Recorder: b.NewRecorder(scheme, corev1.EventSource{Component: "assent"})}
+}
 
 // Transition emits one Event when a call ended or begins to wait for people:
 // after the status is stored, and never for what did not change.
@@ -46,10 +73,10 @@ func (e *Events) BatchEnded(p *v1alpha1.ToolProposal) {
 	e.emit(p, kind, c.Reason, c.Message)
 }
 
-// maxNote is what the API server accepts of an Event. A decision can name more
+// maxNote is what the API server accepts of an Event by its newer API. A decision can name more
 // policies than fit; the status has them.
 const maxNote = 1024
 
 func (e *Events) emit(o runtime.Object, kind, reason, message string) {
-	e.Recorder.Eventf(o, nil, kind, reason, "Decide", "%s", cut(message, maxNote))
+	e.Recorder.Event(o, kind, reason, cut(message, maxNote))
 }

@@ -4,11 +4,15 @@
 package controllers
 
 import (
+	"context"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -18,12 +22,20 @@ import (
 // fairness takes work from requesters in turn, so that somebody with a
 // thousand calls does not keep the first call of somebody else waiting.
 type fairness struct {
-	mu sync.RWMutex
+	clock clock.WithTicker
+	mu    sync.RWMutex
 	// requesters says whose call a request is about. The queue knows keys only.
 	requesters map[reconcile.Request]string
 }
 
-func newFairness() *fairness { return &fairness{requesters: map[reconcile.Request]string{}} }
+func newFairness() *fairness {
+	return &fairness{clock: clock.RealClock{}, requesters: map[reconcile.Request]string{}}
+}
+
+// goneAfter is how long after its deletion the queue looks for a call the last
+// time. Whoever works on it meanwhile has ended by then, or asks for a later time,
+// which does not count beside this one.
+const goneAfter = time.Second
 
 // observe remembers whose call an object is. It lets every event pass.
 func (f *fairness) observe() predicate.Predicate {
@@ -50,6 +62,16 @@ func (f *fairness) forget(o client.Object) {
 	delete(f.requesters, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 }
 
+// letGo empties the queue of a call that is gone. Every call has a time at which
+// it is looked at again, which may be hours away, and until which the queue would
+// keep it. An earlier time takes the place of that one; by then the call is looked
+// for, and not found.
+func (f *fairness) letGo() handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}, goneAfter)
+	}}
+}
+
 // classOf is the requester, or the namespace where that is not known.
 func (f *fairness) classOf(r reconcile.Request) string {
 	f.mu.RLock()
@@ -68,7 +90,7 @@ func (f *fairness) newQueue(name string, limiter workqueue.TypedRateLimiter[reco
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
 		Name: name,
 		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
-			Name: name, Queue: order,
+			Name: name, Queue: order, Clock: f.clock,
 		}),
 	})
 }

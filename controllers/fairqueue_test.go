@@ -6,11 +6,14 @@ package controllers
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -81,4 +84,48 @@ func TestFairness_ForgetsCallsThatAreGone(t *testing.T) {
 	if len(f.requesters) != 0 || f.classOf(request("b")) != "namespace/agents" {
 		t.Errorf("a call that is gone is remembered: %v", f.requesters)
 	}
+}
+
+// timed is a clock that tells for how long its timers are set. The queue sets
+// one for the first of what it keeps for later.
+type timed struct {
+	*clocktesting.FakeClock
+	set chan time.Duration
+}
+
+func (c *timed) NewTimer(d time.Duration) clock.Timer {
+	timer := c.FakeClock.NewTimer(d)
+	c.set <- d
+	return timer
+}
+
+func TestFairQueue_KeepsNothingForLaterOfACallThatIsGone(t *testing.T) {
+	f := newFairness()
+	c := &timed{clocktesting.NewFakeClock(time.Unix(0, 0)), make(chan time.Duration, 10)}
+	f.clock = c
+	q := f.newQueue("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	wantTimer := func(want time.Duration) {
+		t.Helper()
+		select {
+		case got := <-c.set:
+			if got != want {
+				t.Fatalf("the queue waits for %s, want %s", got, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("the queue does not wait for %s", want)
+		}
+	}
+	q.AddAfter(request("gone"), time.Hour)
+	wantTimer(time.Hour)
+	f.letGo().Delete(t.Context(), event.DeleteEvent{Object: callOf("bob", "gone")}, q)
+	wantTimer(goneAfter)
+	c.Step(goneAfter)
+	r, _ := q.Get()
+	q.Done(r)
+	if r != request("gone") {
+		t.Errorf("%s is looked for", r)
+	}
+	q.AddAfter(request("other"), 2*time.Hour)
+	wantTimer(2 * time.Hour)
 }

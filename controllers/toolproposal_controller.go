@@ -39,7 +39,6 @@ import (
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // workers is how many calls are moved along at the same time. They wait more
 // than they compute: for live reads, which they share, and for the audit log,
@@ -58,6 +57,7 @@ func (r *ProposalReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return b.
 		For(&v1alpha1.ToolProposal{}, builder.WithPredicates(fair.observe())).
+		Watches(&v1alpha1.ToolProposal{}, fair.letGo()).
 		Watches(&v1alpha1.ApprovalReceipt{}, handler.EnqueueRequestsFromMapFunc(proposalOfReceipt)).
 		Watches(&v1alpha1.ToolManifest{}, handler.EnqueueRequestsFromMapFunc(r.callsOfTool)).
 		Watches(&v1alpha1.AgentSession{}, handler.EnqueueRequestsFromMapFunc(r.callsOfSession), builder.WithPredicates(sessionTurns())).

@@ -158,6 +158,9 @@ func (op *operator) wire(ctx context.Context) error {
 		version: version, epoch: op.options.epoch, anchors: op.options.auditAnchors,
 	}
 	shared := op.shared(settings)
+	if shared.Events, err = controllers.NewEvents(ctx, op.mgr); err != nil {
+		return err
+	}
 	if shared.Metrics, err = controllers.NewMetrics(ctrlmetrics.Registry, op.queue, func() string { return shared.Drift() }); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
@@ -191,7 +194,6 @@ func (op *operator) shared(settings func() job.Settings) *controllers.Config {
 		Contracts: op.contracts,
 		Policies:  &policy.Store{},
 		Journal:   op.journal,
-		Events:    &controllers.Events{Recorder: op.mgr.GetEventRecorder("assent")},
 		Epoch:     op.epoch,
 		Drift:     op.drift.Problem,
 		Restored:  op.restored(),

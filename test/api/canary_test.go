@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -105,7 +105,7 @@ func (j *watchedJournal) AppendAll(ctx context.Context, records []audit.Record) 
 func TestSecret_InSensitiveArgumentsAndOutputs_IsInNothingTheOperatorSays(t *testing.T) {
 	f := newFixture(t)
 	w := &watched{}
-	recorder := events.NewFakeRecorder(100)
+	recorder := record.NewFakeRecorder(100)
 	f.shared.Events = &controllers.Events{Recorder: recorder}
 	f.shared.Journal = &watchedJournal{f.shared.Journal, t, w}
 	read := f.metrics(func() map[v1alpha1.Phase]int { return nil }, func() string { return "" })

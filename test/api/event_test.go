@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,7 +24,7 @@ import (
 // Each call is looked at again several times at each of its stages.
 func TestEvents_TellEachTransitionOnce(t *testing.T) {
 	f := newFixture(t)
-	recorder := events.NewFakeRecorder(100)
+	recorder := record.NewFakeRecorder(100)
 	f.shared.Events = &controllers.Events{Recorder: recorder}
 	f.tool("change", humanApproval)
 	f.tool("forbidden")

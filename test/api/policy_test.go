@@ -12,7 +12,7 @@ import (
 	"github.com/cedar-policy/cedar-go/types"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -80,7 +80,7 @@ const granted = "Dispatching/Granted"
 
 func TestPolicyWithATypo_DeniesTheCallsItCouldMatchAndNoOthersUntilFixed(t *testing.T) {
 	f := newFixture(t)
-	recorder := events.NewFakeRecorder(8)
+	recorder := record.NewFakeRecorder(8)
 	f.shared.Events = &controllers.Events{Recorder: recorder}
 	read := f.metrics(func() map[v1alpha1.Phase]int { return nil }, func() string { return "" })
 	f.tool("restart")
@@ -346,7 +346,7 @@ func TestPolicies_BeyondTheLimit_PermitNothing(t *testing.T) {
 // that the API server refuses would keep the call from ever ending.
 func TestDecision_OfVeryManyPolicies_IsStored(t *testing.T) {
 	f := newFixture(t)
-	recorder := events.NewFakeRecorder(8)
+	recorder := record.NewFakeRecorder(8)
 	f.shared.Events = &controllers.Events{Recorder: recorder}
 	f.tool("restart")
 	f.policy("many", repeat("forbid (principal, action, resource);", 700))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 	"github.com/assent-dev/assent/controllers"
@@ -59,7 +59,7 @@ func TestFaultyOrForbiddingPolicy_DeniesAndIsNamedEverywhere(t *testing.T) {
 // of its end.
 func (f *fixture) wantDenied(reason, id string) {
 	f.t.Helper()
-	recorder := events.NewFakeRecorder(8)
+	recorder := record.NewFakeRecorder(8)
 	f.shared.Events = &controllers.Events{Recorder: recorder}
 	read := f.metrics(func() map[v1alpha1.Phase]int { return nil }, func() string { return "" })
 	p := f.newProposal("tricky", `{"target":"x","count":5,"who":{}}`)

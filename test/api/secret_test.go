@@ -27,7 +27,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
@@ -161,7 +161,7 @@ func (s *indiscreet) to(path string) string {
 func TestSecret_OfASecretObject_IsInNothingTheOperatorOrTheRunnerSays(t *testing.T) {
 	f := newFixture(t)
 	w := &watched{}
-	recorder := events.NewFakeRecorder(100)
+	recorder := record.NewFakeRecorder(100)
 	f.shared.Events = &controllers.Events{Recorder: recorder}
 	f.shared.Journal = &watchedJournal{f.shared.Journal, t, w}
 	read := f.metrics(func() map[v1alpha1.Phase]int { return nil }, func() string { return "" })
@@ -223,7 +223,7 @@ func TestSecret_OfASecretObject_IsInNothingTheOperatorOrTheRunnerSays(t *testing
 }
 
 // hear adds what is to be heard at the end.
-func (f *fixture) hear(w *watched, recorder *events.FakeRecorder, metrics func() []string) {
+func (f *fixture) hear(w *watched, recorder *record.FakeRecorder, metrics func() []string) {
 	f.t.Helper()
 	for _, line := range metrics() {
 		w.add("metric", line)

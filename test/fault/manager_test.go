@@ -59,7 +59,9 @@ func (w *world) controllers(b testing.TB) *atomic.Int64 {
 	}
 	b.Cleanup(func() { _ = log.Close(context.Background()) })
 	shared.Journal = log
-	shared.Events = &controllers.Events{Recorder: mgr.GetEventRecorder("assent")}
+	if shared.Events, err = controllers.NewEvents(w.ctx, mgr); err != nil {
+		b.Fatal(err)
+	}
 	mark := &controllers.Watermark{Live: shared.Live, Path: filepath.Join(b.TempDir(), "mark"), Now: time.Now}
 	shared.Restored = mark.Check
 	policies := &controllers.PolicyReconciler{Config: shared}
