@@ -9,6 +9,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
@@ -61,7 +64,7 @@ func (r *ProposalReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ApprovalReceipt{}, handler.EnqueueRequestsFromMapFunc(proposalOfReceipt)).
 		Watches(&v1alpha1.ToolManifest{}, handler.EnqueueRequestsFromMapFunc(r.callsOfTool)).
 		Watches(&v1alpha1.AgentSession{}, handler.EnqueueRequestsFromMapFunc(r.callsOfSession), builder.WithPredicates(sessionTurns())).
-		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(proposalOfJob)).
+		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(proposalOfJob), builder.WithPredicates(jobTurns())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: fair.newQueue}).
 		Complete(r)
 }
@@ -84,6 +87,30 @@ func proposalOfJob(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// jobTurns lets those changes of a Job wake its call that may change what
+// becomes of it: its end, its deletion, and all that somebody else wrote. How
+// many of its Pods run or are ready is told in its status several times, and
+// changes nothing: a Pod that took the call is in the call's own status. Nor
+// does a Job that appears: whoever creates it waits for that, and after a
+// restart each call is looked at by itself.
+func jobTurns() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*batchv1.Job)
+			after, ok2 := e.ObjectNew.(*batchv1.Job)
+			return !ok || !ok2 || !finishedAt(before).Equal(finishedAt(after)) ||
+				!apiequality.Semantic.DeepEqual(withoutStatus(before), withoutStatus(after))
+		},
+	}
+}
+
+func withoutStatus(j *batchv1.Job) batchv1.Job {
+	out := *j
+	out.Status, out.ResourceVersion, out.ManagedFields = batchv1.JobStatus{}, "", nil
+	return out
 }
 
 func (r *ProposalReconciler) callsOfTool(ctx context.Context, o client.Object) []reconcile.Request {
