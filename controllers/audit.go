@@ -169,13 +169,9 @@ func admitted(p *v1alpha1.ToolProposal, f *facts) ([]entry, error) {
 	if f.Seal == nil {
 		return nil, nil
 	}
-	text, err := callText(f)
+	text, binding, err := f.subject()
 	if err != nil {
 		return nil, err
-	}
-	binding, err := proposal.BindingOf(p, f.Seal).Hash()
-	if err != nil {
-		return nil, fmt.Errorf("hashing the binding: %w", err)
 	}
 	return []entry{{data: audit.ProposalAdmitted{
 		Requester: f.Seal.Requester, SealID: f.Seal.SealID, CallID: f.Seal.CallID, Session: f.Seal.Session,
@@ -241,13 +237,9 @@ func redeemed(p *v1alpha1.ToolProposal) entry {
 }
 
 func evaluation(f *facts, plan *proposal.Plan, commit bool) (audit.PolicyEvaluated, error) {
-	text, err := callText(f)
+	text, binding, err := f.subject()
 	if err != nil {
 		return audit.PolicyEvaluated{}, err
-	}
-	binding, err := proposal.BindingOf(f.Proposal, f.Seal).Hash()
-	if err != nil {
-		return audit.PolicyEvaluated{}, fmt.Errorf("hashing the binding: %w", err)
 	}
 	out := audit.PolicyEvaluated{
 		Commit: commit, Decision: audit.Decision(plan.Decision.Answer), Reason: string(plan.Decision.Reason),
@@ -282,6 +274,21 @@ func failedPolicies(d *policy.Decision) []string {
 func contractRef(p *v1alpha1.ToolProposal) attest.ContractRef {
 	c := p.Spec.Prepared.Contract
 	return attest.ContractRef{Name: c.Name, Version: c.Version, Hash: c.Hash}
+}
+
+// subject is what several records say of the call that they are about: the call
+// as the log may show it, and the hash of what it is bound to.
+func (f *facts) subject() (text audit.CallText, binding string, err error) {
+	if f.binding != "" {
+		return f.text, f.binding, nil
+	}
+	if f.text, err = callText(f); err != nil {
+		return f.text, "", err
+	}
+	if f.binding, err = proposal.BindingOf(f.Proposal, f.Seal).Hash(); err != nil {
+		return f.text, "", fmt.Errorf("hashing the binding: %w", err)
+	}
+	return f.text, f.binding, nil
 }
 
 // callText is the call as the log may show it. Without its contract nobody

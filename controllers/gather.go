@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
+	"github.com/assent-dev/assent/internal/audit"
 	"github.com/assent-dev/assent/internal/contract"
 	"github.com/assent-dev/assent/internal/observe"
 	"github.com/assent-dev/assent/internal/policy"
@@ -23,6 +24,9 @@ type facts struct {
 	contract *contract.Contract
 	// began is when the gathering did.
 	began time.Time
+	// text and binding are kept from one record about the call to the next.
+	text    audit.CallText
+	binding string
 }
 
 // decisionTime bounds one answer of the policies. Running out of it denies.
