@@ -5,10 +5,12 @@ package controllers_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/assent-dev/assent/controllers"
@@ -25,7 +27,11 @@ type answer struct {
 	gate    chan struct{}
 }
 
-func (v versions) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (v versions) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	// What is read for each grant must not grow with the calls that there are.
+	if o := (&client.ListOptions{}).ApplyOptions(opts); o.Namespace != metav1.NamespaceSystem || o.Limit != 1 {
+		return fmt.Errorf("a list of everything: %+v", o)
+	}
 	a := <-v.next
 	list.SetResourceVersion(a.version)
 	if a.gate != nil {
