@@ -43,7 +43,7 @@ func (h *receipts) seal(ctx context.Context, req *request, r *v1alpha1.ApprovalR
 	if err != nil {
 		return nil, err
 	}
-	return stamped(&r.Spec, nil)
+	return stamped(&r.Spec)
 }
 
 // decide seals a decision on a call that exists, if it may be made.

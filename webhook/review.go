@@ -164,9 +164,15 @@ func refused(uid types.UID, why apierrors.APIStatus) ([]byte, error) {
 	})
 }
 
+// member is a part of an object's metadata that a patch puts in place.
+type member struct {
+	name  string
+	value any
+}
+
 // stamped is the patch that puts the whole spec in place, which is less work
-// for kube-apiserver than several members of it, and finalizers unless nil.
-func stamped(spec any, finalizers []string) ([]byte, error) {
+// for kube-apiserver than several members of it, and members of the metadata.
+func stamped(spec any, metadata ...member) ([]byte, error) {
 	text, err := stdjson.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the stamped spec: %w", err)
@@ -174,13 +180,14 @@ func stamped(spec any, finalizers []string) ([]byte, error) {
 	patch := make([]byte, 0, len(text)+256)
 	patch = append(patch, `[{"op":"replace","path":"/spec","value":`...)
 	patch = append(patch, text...)
-	if finalizers != nil {
-		names, err := stdjson.Marshal(finalizers)
+	for _, m := range metadata {
+		value, err := stdjson.Marshal(m.value)
 		if err != nil {
-			return nil, fmt.Errorf("encoding the finalizers: %w", err)
+			return nil, fmt.Errorf("encoding metadata.%s: %w", m.name, err)
 		}
-		patch = append(patch, `},{"op":"add","path":"/metadata/finalizers","value":`...)
-		patch = append(patch, names...)
+		// It replaces what is there (RFC 6902 section 4.1).
+		patch = append(patch, `},{"op":"add","path":"/metadata/`+m.name+`","value":`...)
+		patch = append(patch, value...)
 	}
 	return append(patch, `}]`...), nil
 }

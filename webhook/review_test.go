@@ -156,11 +156,13 @@ func TestReview_FailsClosed(t *testing.T) {
 func TestStamped_ReplacesTheWholeSpec(t *testing.T) {
 	spec := &v1alpha1.ToolProposalSpec{Tool: "t", Arguments: `{}`, CallID: "c", Seal: "s"}
 	const replace = `{"op":"replace","path":"/spec","value":{"tool":"t","arguments":"{}","callID":"c","seal":"s"}}`
-	for want, finalizers := range map[string][]string{
+	for want, metadata := range map[string][]member{
 		"[" + replace + "]": nil,
-		"[" + replace + `,{"op":"add","path":"/metadata/finalizers","value":["a","b"]}]`: {"a", "b"},
+		"[" + replace + `,{"op":"add","path":"/metadata/finalizers","value":["a","b"]},{"op":"add","path":"/metadata/managedFields","value":[]}]`: {
+			{"finalizers", []string{"a", "b"}}, {"managedFields", []string{}},
+		},
 	} {
-		got, err := stamped(spec, finalizers)
+		got, err := stamped(spec, metadata...)
 		if err != nil || string(got) != want {
 			t.Errorf("%s (%v), want %s", got, err, want)
 		}

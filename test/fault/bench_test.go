@@ -4,6 +4,7 @@
 package fault
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,6 +37,7 @@ const (
 // the same API server takes the same Jobs alone, in turns in one run. The
 // controllers run as in the operator: by informers and a work queue, with the
 // audit log on disk. Admission is not in the way; it has a benchmark of its own.
+// What it takes from an object, an admission policy takes instead.
 //
 // A third turn makes the writes of a grant alone, by nobody who reads or decides
 // anything: no operator that makes these writes could be faster.
@@ -42,6 +45,7 @@ const (
 // It reports the memory in use after every 2,500 calls and at the end.
 func BenchmarkThroughput(b *testing.B) {
 	w := newWorld(b, false)
+	w.withoutManagers()
 	template := w.firstJob()
 	alone, forget := w.writesAlone(template)
 	w.clear()
@@ -80,6 +84,48 @@ func BenchmarkThroughput(b *testing.B) {
 	b.ReportMetric((bare.own+bare.server)/(writes.own+writes.server), "writes-of-bare-cpu")
 	b.ReportMetric(calls.own*1e3/float64(b.N), "own-ms/call")
 	b.ReportMetric(calls.server*1e3/float64(b.N), "server-ms/call")
+}
+
+// withoutManagers has proposals created without managedFields, as admission
+// does, and returns when that is so.
+func (w *world) withoutManagers() {
+	w.t.Helper()
+	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "managers-" + w.namespace},
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{v1alpha1.GroupVersion.Version}, Resources: []string{"toolproposals"},
+					},
+				}}},
+			},
+			Mutations: []admissionregistrationv1.Mutation{{
+				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: `[JSONPatch{op: "add", path: "/metadata/managedFields", value: []}]`},
+			}},
+		},
+	}
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: policy.ObjectMeta, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy.Name},
+	}
+	for _, o := range []client.Object{policy, binding} {
+		w.create(o)
+		w.t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(w.ctx), o) })
+	}
+	for range 200 {
+		p := w.sealed()
+		if err := admin.Create(w.ctx, p, client.DryRunAll); err != nil {
+			w.t.Fatal(err)
+		}
+		if len(p.ManagedFields) == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // kube-apiserver takes up a policy in its own time
+	}
+	w.t.Fatal("the admission policy is not in force")
 }
 
 // writesAlone returns what makes the writes of one more call that is allowed,
