@@ -5,15 +5,13 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/assent-dev/assent/api/v1alpha1"
 )
@@ -30,19 +28,32 @@ const remembered = 128
 
 // NewEvents returns Events that are written in the background until the context
 // ends. At most a thousand wait to be written; what comes then is dropped.
-func NewEvents(ctx context.Context, mgr manager.Manager) (*Events, error) {
-	core, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, fmt.Errorf("making a client for Events: %w", err)
-	}
-	return eventsTo(ctx, mgr.GetScheme(), &typedcorev1.EventSinkImpl{Interface: core.Events("")}), nil
+func NewEvents(ctx context.Context, c client.Client) *Events {
+	return eventsTo(ctx, c.Scheme(), &sink{ctx: ctx, to: c})
 }
 
-func eventsTo(ctx context.Context, scheme *runtime.Scheme, sink record.EventSink) *Events {
+func eventsTo(ctx context.Context, scheme *runtime.Scheme, to record.EventSink) *Events {
 	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: remembered}))
-	b.StartRecordingToSink(sink)
+	b.StartRecordingToSink(to)
 	return &Events{Recorder: b.NewRecorder(scheme, corev1.EventSource{Component: "assent"})}
 }
+
+// sink writes Events by the operator's own client. Those of client-go could
+// create any kind, Jobs too.
+type sink struct {
+	ctx context.Context //nolint:containedctx // the interface hands none on
+	to  client.Client
+}
+
+// Create implements [record.EventSink].
+func (s *sink) Create(e *corev1.Event) (*corev1.Event, error) { return e, s.to.Create(s.ctx, e) }
+
+// Update implements [record.EventSink].
+func (s *sink) Update(e *corev1.Event) (*corev1.Event, error) { return e, s.to.Update(s.ctx, e) }
+
+// Patch implements [record.EventSink]. The Event is complete, and has the
+// resourceVersion that was seen last.
+func (s *sink) Patch(e *corev1.Event, _ []byte) (*corev1.Event, error) { return s.Update(e) }
 
 // Transition emits one Event when a call ended or begins to wait for people:
 // after the status is stored, and never for what did not change.
@@ -73,8 +84,8 @@ func (e *Events) BatchEnded(p *v1alpha1.ToolProposal) {
 	e.emit(p, kind, c.Reason, c.Message)
 }
 
-// maxNote is what the API server accepts of an Event by its newer API. A decision can name more
-// policies than fit; the status has them.
+// maxNote is what the API server accepts of an Event by its newer API. A
+// decision can name more policies than fit; the status has them.
 const maxNote = 1024
 
 func (e *Events) emit(o runtime.Object, kind, reason, message string) {

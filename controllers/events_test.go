@@ -28,7 +28,7 @@ func (w written) Patch(e *corev1.Event, _ []byte) (*corev1.Event, error) { w <- 
 func failed(i int) (before, after *v1alpha1.ToolProposal) {
 	before = &v1alpha1.ToolProposal{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: fmt.Sprintf("call-%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i))}}
 	after = before.DeepCopy()
-	after.Status.Phase, after.Status.Reason = v1alpha1.PhaseFailed, "ToolFailed"
+	after.Status.Phase, after.Status.Reason = v1alpha1.PhaseFailed, v1alpha1.ReasonToolFailed
 	after.Status.Message = fmt.Sprintf("%d%% of it failed: %s", i, strings.Repeat("x", 2*maxNote))
 	return before, after
 }

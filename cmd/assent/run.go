@@ -158,9 +158,7 @@ func (op *operator) wire(ctx context.Context) error {
 		version: version, epoch: op.options.epoch, anchors: op.options.auditAnchors,
 	}
 	shared := op.shared(settings)
-	if shared.Events, err = controllers.NewEvents(ctx, op.mgr); err != nil {
-		return err
-	}
+	shared.Events = controllers.NewEvents(ctx, op.mgr.GetClient())
 	if shared.Metrics, err = controllers.NewMetrics(ctrlmetrics.Registry, op.queue, func() string { return shared.Drift() }); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}

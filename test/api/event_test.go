@@ -5,12 +5,15 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +62,36 @@ func TestEvents_TellEachTransitionOnce(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Events (-want +got):\n%s", diff)
 	}
+}
+
+// The recorder joins Events that say the same about the same object.
+func TestEvents_OfTheSame_AreCountedInOneObject(t *testing.T) {
+	f := newFixture(t)
+	f.tool("change", humanApproval)
+	before := f.propose("change", web)
+	after := before.DeepCopy()
+	after.Status.Phase, after.Status.Reason, after.Status.Message = v1alpha1.PhaseExpired, v1alpha1.ReasonApprovalTimeout, "nobody decided"
+	recorder := controllers.NewEvents(f.ctx, server.admin)
+	for range 3 {
+		recorder.Transition(before, after)
+	}
+	var got []string
+	want := []string{"ToolProposal/" + before.Name + " Warning ApprovalTimeout nobody decided assent 3"}
+	for range 200 {
+		var all corev1.EventList
+		if err := server.admin.List(f.ctx, &all, client.InNamespace(f.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		got = nil
+		for _, e := range all.Items {
+			got = append(got, fmt.Sprintf("%s/%s %s %s %s %s %d", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Type, e.Reason, e.Message, e.Source.Component, e.Count))
+		}
+		if slices.Equal(want, got) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // Events are written in the background
+	}
+	t.Errorf("Events (-want +got):\n%s", cmp.Diff(want, got))
 }
 
 // lines collects log lines as JSON objects.

@@ -59,9 +59,7 @@ func (w *world) controllers(b testing.TB) *atomic.Int64 {
 	}
 	b.Cleanup(func() { _ = log.Close(context.Background()) })
 	shared.Journal = log
-	if shared.Events, err = controllers.NewEvents(w.ctx, mgr); err != nil {
-		b.Fatal(err)
-	}
+	shared.Events = controllers.NewEvents(w.ctx, mgr.GetClient())
 	mark := &controllers.Watermark{Live: shared.Live, Path: filepath.Join(b.TempDir(), "mark"), Now: time.Now}
 	shared.Restored = mark.Check
 	policies := &controllers.PolicyReconciler{Config: shared}
